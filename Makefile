@@ -1,0 +1,48 @@
+# `make run` and `make test` need only Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Installs one lock file and this checkout; pip checks every hash.
+install = $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(1) \
+	&& $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . \
+	&& touch $@
+
+.PHONY: run test test-slow lint bench lock clean
+
+run: $(VENV)/run.stamp
+	@$(BIN)/recuerdo demo trading --then-chat
+
+test: lint
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/run.stamp
+	$(BIN)/recuerdo bench turn
+
+# Writes the two lock files anew from pyproject.toml (needs uv).
+lock:
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group build -o requirements.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev -o requirements-dev.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Recuerdo needs Python 3.11 or newer; name one with make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing Recuerdo into $(VENV) ..."
+	@$(call install,requirements.lock)
+
+$(VENV)/dev.stamp: requirements-dev.lock pyproject.toml | $(BIN)/python
+	@echo "Installing Recuerdo and its test tools into $(VENV) ..."
+	@$(call install,requirements-dev.lock)

@@ -1,0 +1,1 @@
+"""How things are wired: the turn graph and the factory for LangGraph Studio."""

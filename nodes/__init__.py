@@ -1,0 +1,1 @@
+"""The steps of one turn, one file or folder per step."""

@@ -1,0 +1,42 @@
+"""User-visible sentences in Spanish and English, kept in a YAML file beside the code that says them."""
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence in both languages; ``{name}`` places are filled by :meth:`with_values`."""
+
+    es: str
+    en: str
+
+    def with_values(self, **values: object) -> "Sentence":
+        """Fill the places in both languages."""
+        return Sentence(self.es.format(**values), self.en.format(**values))
+
+    def in_language(self, language: str | None) -> str:
+        """The text in ``language``; English for anything but Spanish."""
+        return self.es if (language or "").startswith("es") else self.en
+
+
+class Sentences:
+    """The sentences of one package: ``sentences("key", place=value)`` gives a :class:`Sentence`."""
+
+    def __init__(self, table: dict[str, Sentence]) -> None:
+        self._table = table
+
+    def __call__(self, key: str, **values: object) -> Sentence:
+        """The sentence ``key`` with its places filled. An unknown key is a fault of ours: KeyError."""
+        sentence = self._table[key]
+        return sentence.with_values(**values) if values else sentence
+
+
+@cache
+def load_sentences(package: str, name: str = "sentences.yaml") -> Sentences:
+    """Read ``name`` from ``package``: a mapping of key to ``{es: ..., en: ...}``."""
+    raw = yaml.safe_load((files(package) / name).read_text(encoding="utf-8"))
+    return Sentences({key: Sentence(es=texts["es"], en=texts["en"]) for key, texts in raw.items()})

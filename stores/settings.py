@@ -1,0 +1,44 @@
+"""Deployment settings, from the environment and `.env`. They never hold behaviour: that is the plan's."""
+
+from pathlib import Path
+from typing import Self
+
+from platformdirs import user_data_path
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from recuerdo.state.errors import SettingsError
+from recuerdo.state.sentences import load_sentences
+
+sentences = load_sentences(__package__)
+
+
+class Settings(BaseSettings):
+    """Where Recuerdo keeps its data and which parts it uses.
+
+    Every field has an environment variable of the name given as its alias. Secrets are ``SecretStr`` and
+    never printed.
+    """
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", extra="ignore", populate_by_name=True, frozen=True
+    )
+
+    data: Path = Field(default_factory=lambda: user_data_path("recuerdo"), alias="RECUERDO_DATA")
+    plan: str = Field(default="trading", alias="RECUERDO_PLAN")
+    tenant: str = Field(default="default", alias="RECUERDO_TENANT")
+    model: str | None = Field(default=None, alias="RECUERDO_MODEL")
+    database_url: SecretStr | None = Field(default=None, alias="DATABASE_URL")
+    openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(default=None, alias="OPENAI_BASE_URL")
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the environment. Raises SettingsError that names the variable that is wrong."""
+        try:
+            return cls()
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise SettingsError(
+                sentences("setting_invalid", name=first["loc"][0], reason=first["msg"])
+            ) from None
