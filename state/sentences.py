@@ -29,7 +29,7 @@ class Sentences:
     def __init__(self, table: dict[str, Sentence]) -> None:
         self._table = table
 
-    def __call__(self, key: str, **values: object) -> Sentence:
+    def __call__(self, key: str, /, **values: object) -> Sentence:
         """The sentence ``key`` with its places filled. An unknown key is a fault of ours: KeyError."""
         sentence = self._table[key]
         return sentence.with_values(**values) if values else sentence

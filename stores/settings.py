@@ -21,7 +21,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_file=".env", env_file_encoding="utf-8", extra="ignore", populate_by_name=True, frozen=True
+        env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, populate_by_name=True, frozen=True
     )
 
     data: Path = Field(default_factory=lambda: user_data_path("recuerdo"), alias="RECUERDO_DATA")

@@ -1,0 +1,98 @@
+"""Opens and closes the services of one event loop, from the settings; every part can be passed in instead."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+
+from recuerdo.nodes.call_llm.model import build_model
+from recuerdo.nodes.services import Clock, Services, system_clock
+from recuerdo.state.errors import StoreError
+from recuerdo.state.plan import Plan
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.chroma import open_index
+from recuerdo.stores.embeddings import BundledEmbedder, Embedder, LangChainEmbedder
+from recuerdo.stores.plans import load_plan
+from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.embedded import EmbeddedServer
+from recuerdo.stores.postgres.platform import platform_sources
+from recuerdo.stores.settings import Settings
+from recuerdo.stores.sources.calendar import MarketCalendar
+from recuerdo.stores.sources.registry import Source, Sources
+from recuerdo.stores.tokens import TokenCounter, encoding_for
+
+sentences = load_sentences(__package__)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts that an app passes in; what is None comes from the settings."""
+
+    plan: str | Plan | None = None
+    model: BaseChatModel | None = None
+    embeddings: Embeddings | None = None
+    sources: Sequence[Source] = ()
+    clock: Clock | None = None
+    tools: Sequence[BaseTool] = field(default=())
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, parts: Parts) -> AsyncIterator[Services]:
+    """Open the services for the running event loop and close them at the end.
+
+    Raises SettingsError or StoreError when a part cannot be opened; what was open by then is closed.
+    """
+    async with AsyncExitStack() as stack:
+        plan = await _plan(settings, parts)
+        model = await asyncio.to_thread(build_model, settings) if parts.model is None else parts.model
+        conninfo = await _conninfo(settings, stack)
+        database = await Database.open(conninfo)
+        stack.push_async_callback(database.close)
+        embedder: Embedder = LangChainEmbedder(parts.embeddings) if parts.embeddings else BundledEmbedder()
+        index = await open_index(settings.data / "chroma", embedder)
+        stack.push_async_callback(index.close)
+        yield Services(
+            settings=settings,
+            plan=plan,
+            model=model,
+            database=database,
+            index=index,
+            embedder=embedder,
+            counter=await asyncio.to_thread(TokenCounter, encoding_for(settings.model)),
+            sources=Sources([*_enabled(database, plan), *parts.sources]),
+            calendar=MarketCalendar(),
+            clock=parts.clock or system_clock,
+            tools=tuple(parts.tools),
+        )
+
+
+async def _plan(settings: Settings, parts: Parts) -> Plan:
+    if isinstance(parts.plan, Plan):
+        return parts.plan
+    return await asyncio.to_thread(load_plan, parts.plan or settings.plan)
+
+
+async def _conninfo(settings: Settings, stack: AsyncExitStack) -> str:
+    """The configured server, else the embedded one in the data folder."""
+    if settings.database_url:
+        return settings.database_url.get_secret_value()
+    await asyncio.to_thread(_make_folder, settings)
+    server = EmbeddedServer(settings.data / "postgres")
+    conninfo = await asyncio.to_thread(server.start)
+    stack.push_async_callback(asyncio.to_thread, server.stop)
+    return conninfo
+
+
+def _make_folder(settings: Settings) -> None:
+    try:
+        settings.data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(sentences("data_folder", folder=settings.data, reason=error.strerror)) from None
+
+
+def _enabled(database: Database, plan: Plan) -> list[Source]:
+    return [source for source in platform_sources(database) if source.name in plan.sources]

@@ -1,0 +1,88 @@
+"""Step 2 of the turn: load the context and turn it into blocks (RF-47). One file per step a to h."""
+
+from typing import Any
+
+from recuerdo.nodes.build_context.alerts import alert_blocks
+from recuerdo.nodes.build_context.document import context_document
+from recuerdo.nodes.build_context.gather import gather
+from recuerdo.nodes.build_context.gathered import Gathered
+from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks, split_present
+from recuerdo.nodes.build_context.instructions import instruction_blocks
+from recuerdo.nodes.build_context.market import market_blocks
+from recuerdo.nodes.build_context.memories import memory_blocks
+from recuerdo.nodes.build_context.portfolio import portfolio_blocks
+from recuerdo.nodes.build_context.preferences import preference_blocks
+from recuerdo.nodes.build_context.profile import profile_blocks
+from recuerdo.nodes.build_context.role import role_blocks
+from recuerdo.nodes.build_context.signals import signal_blocks
+from recuerdo.nodes.call import Call
+from recuerdo.state.blocks import Block, CountTokens, current
+from recuerdo.state.turn import BuildStep, TurnState, TurnUpdate, Work
+
+
+async def build_context(state: TurnState, call: Call) -> TurnUpdate:
+    """Load every source and write the blocks, the context document and the trace of the build."""
+    data = await gather(state, call)
+    count = call.services.counter.count
+    blocks = _blocks(data, state, call, count)
+    work = state["work"] or Work()
+    shown = {memory_id for block in blocks if block["name"] == "memories" for memory_id in block["ids"]}
+    return {
+        "work": {
+            "symbols": list(data.symbols),
+            "resolved_by": data.resolved_by,
+            "intent": data.intent,
+            "context": _document(data, state, call),
+            "trace": [_sized(step, blocks) for step in data.trace],
+            "unavailable": [f"{name}: {reason}" for name, reason in sorted(data.unavailable.items())],
+            "recalled": work.get("recalled", [str(m.id) for m in data.memories if str(m.id) in shown]),
+            "blocks": blocks,
+            "compressed": False,
+            "steps": [],
+        }
+    }
+
+
+def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) -> list[Block]:
+    plan = call.services.plan
+    work = state["work"]
+    assert work is not None, "receive has run"
+    past, present = split_present(state["messages"], work["turn"]["message_id"])
+    preview = call.caller.mode == "preview"
+    history = Past([] if preview else past, "" if preview else _left_window(state), data.language)
+    return [
+        *role_blocks(plan, count),
+        *profile_blocks(data, count),
+        *preference_blocks(data, count),
+        *history_blocks(history, plan, count),
+        *market_blocks(data, count),
+        *portfolio_blocks(data, count),
+        *alert_blocks(data, count),
+        *signal_blocks(data, count),
+        *memory_blocks(data, plan.memory.recall_tokens, count),
+        *instruction_blocks(data, plan, count),
+        *present_blocks(present, data.language, count),
+    ]
+
+
+def _left_window(state: TurnState) -> str:
+    """The stored summary, if something that it covers is no longer in the window."""
+    summary = state.get("summary")
+    return summary["text"] if summary and summary["left_window"] else ""
+
+
+def _document(data: Gathered, state: TurnState, call: Call) -> dict[str, Any]:
+    summary = state.get("summary")
+    return context_document(
+        data,
+        call.caller.user,
+        call.caller.conversation,
+        state.get("messages_count") or 0,
+        summary["text"] if summary else None,
+        state.get("topics") or [],
+    )
+
+
+def _sized(step: BuildStep, blocks: list[Block]) -> BuildStep:
+    size = sum(current(block)["tokens"] for block in blocks if block["source"] == step["step"])
+    return {**step, "size": size}

@@ -1,0 +1,74 @@
+"""What one turn's context is made of, as it was loaded; blocks and the context document are views of it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from recuerdo.nodes.build_context.intent import Intent
+from recuerdo.nodes.build_context.phrasing import Phrasing
+from recuerdo.state.turn import BuildStep
+from recuerdo.stores.postgres.memories import StoredMemory
+from recuerdo.stores.postgres.platform import Alert, EconomicEvent, Position, Profile, Quote, Signal
+from recuerdo.stores.sources.calendar import MarketStatus
+
+DEFAULT_TIMEZONE = "UTC"
+DEFAULT_MARKET = "XNYS"
+
+
+@dataclass
+class Gathered:
+    """The loaded data of one turn. Lists are empty where there is nothing or a source did not answer."""
+
+    now: datetime
+    language: str
+    intent: Intent
+    profile: Profile | None = None
+    preferences: dict[str, Any] = field(default_factory=dict)
+    started_at: datetime | None = None
+    symbols: tuple[str, ...] = ()
+    unknown_symbols: tuple[str, ...] = ()
+    resolved_by: str = "none"
+    frequent: tuple[str, ...] = ()
+    quotes: dict[str, Quote] = field(default_factory=dict)
+    positions: list[Position] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
+    signals: list[Signal] = field(default_factory=list)
+    signals_allowed: bool = False
+    events: list[EconomicEvent] = field(default_factory=list)
+    market: MarketStatus | None = None
+    markets: dict[str, MarketStatus] = field(default_factory=dict)
+    memories: list[StoredMemory] = field(default_factory=list)
+    trace: list[BuildStep] = field(default_factory=list)
+    unavailable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def phrasing(self) -> Phrasing:
+        """How facts are written for this user."""
+        return Phrasing(self.language, self.timezone)
+
+    @property
+    def timezone(self) -> ZoneInfo:
+        """The user's time zone, UTC without a profile."""
+        return ZoneInfo(self.profile.timezone if self.profile else DEFAULT_TIMEZONE)
+
+    @property
+    def main_market(self) -> str:
+        """Calendar code of the user's main market (C-35)."""
+        return (self.profile.main_market if self.profile else None) or DEFAULT_MARKET
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """Symbols of open positions."""
+        return tuple(position.symbol for position in self.positions)
+
+    @property
+    def concerns_holding(self) -> bool:
+        """Whether the turn is about something the user holds (RF-40)."""
+        return self.resolved_by == "portfolio" or bool(set(self.symbols) & set(self.held))
+
+    def profit(self, position: Position) -> Decimal | None:
+        """(price - average price) x quantity; None while the price is unknown (RF-40)."""
+        quote = self.quotes.get(position.symbol)
+        return (quote.price - position.avg_price) * position.quantity if quote else None

@@ -1,0 +1,222 @@
+"""Step c: the conversation so far (RF-2, RF-56, RF-57, C-1, C-4, C-5, C-26) as blocks.
+
+The last messages are critical and verbatim. Older ones stand verbatim while they fit; each rung below keeps
+fewer rounds and a summary that covers the rest. Tool traces of earlier rounds and the tool steps of the
+present round are blocks of their own, carried whole.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from recuerdo.stores.sensitive import redact
+
+from recuerdo.nodes.build_context.phrasing import as_data, fenced, sentences
+from recuerdo.state.blocks import (
+    REMOVED,
+    Block,
+    CountTokens,
+    Rung,
+    make_block,
+    message_tokens,
+    messages_rung,
+)
+from recuerdo.state.plan import Memory, Plan
+from recuerdo.state.rounds import is_chat_text, plain, visible_history
+from recuerdo.state.summary import extend_summary, shorten_summary
+
+ONE_LINE_SUMMARY = 80
+"""Tokens of the shortest summary, the floor of the history (C-3)."""
+
+HISTORY_ORDER = 40
+TRACE_ORDER = 30
+ROUND_LADDER = (5, 3, 2, 1, 0)
+
+READ_ONLY = "read_only"
+"""Key in a tool message's ``additional_kwargs`` that says the tool changes nothing (IM-10)."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """The thread before the current message, and what its stored summary says."""
+
+    messages: Sequence[AnyMessage]
+    summary: str
+    """Empty unless something has left the window."""
+    language: str
+
+
+def split_present(
+    messages: Sequence[AnyMessage], message_id: str
+) -> tuple[list[AnyMessage], list[AnyMessage]]:
+    """The thread before the current message, and the present round from it on."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].id == message_id:
+            return list(messages[:index]), list(messages[index:])
+    return list(messages), []
+
+
+def history_blocks(past: Past, plan: Plan, count: CountTokens) -> list[Block]:
+    """Blocks of the finished rounds."""
+    rounds = visible_history(past.messages, plan.memory)
+    texts = [plain(messages) for messages in rounds]
+    flat = [message for messages in texts for message in messages]
+    critical = flat[len(flat) - plan.limits.critical_messages :] if plan.limits.critical_messages else []
+    critical_ids = {message.id for message in critical}
+    older = [[m for m in messages if m.id not in critical_ids] for messages in texts]
+    summary = past.summary if plan.memory.short_term.enabled else ""
+    return [
+        *_older([messages for messages in older if messages], summary, past.language, plan.memory, count),
+        *_critical(critical, count),
+        *_traces(rounds, plan.memory.full_context.rounds, past.language, count),
+    ]
+
+
+def _critical(messages: list[AnyMessage], count: CountTokens) -> list[Block]:
+    if not messages:
+        return []
+    rungs = [messages_rung("verbatim", messages, count)]
+    return [make_block("last_messages", "critical", "history", rungs, source="history")]
+
+
+def _older(
+    rounds: list[list[AnyMessage]], summary: str, language: str, memory: Memory, count: CountTokens
+) -> list[Block]:
+    if not rounds and not summary:
+        return []
+    rungs = [_history_rung(rounds, 0, summary, language, count, name="verbatim")]
+    steps = [keep for keep in ROUND_LADDER if keep < len(rounds)]
+    for keep in steps:
+        left_out = len(rounds) - keep
+        text = _summarise(rounds[:left_out], summary, language, memory.summary.max_tokens, count)
+        rungs.append(_history_rung(rounds, left_out, text, language, count, name=f"{keep} rounds + summary"))
+    everything = _summarise(rounds, summary, language, memory.summary.max_tokens, count)
+    line = shorten_summary(everything, ONE_LINE_SUMMARY, count)
+    rungs.append({**_history_rung([], 0, line, language, count, name="summary line"), "floor": True})
+    rungs.append(REMOVED)
+    return [make_block("history", "high", "history", rungs, source="history", order=HISTORY_ORDER)]
+
+
+def _history_rung(
+    rounds: list[list[AnyMessage]],
+    left_out: int,
+    summary: str,
+    language: str,
+    count: CountTokens,
+    *,
+    name: str,
+) -> Rung:
+    messages = [message for messages in rounds[left_out:] for message in messages]
+    return messages_rung(name, messages, count, text=summary_text(summary, language))
+
+
+def summary_text(summary: str, language: str) -> str:
+    """The summary as a fenced block; empty without one."""
+    if not summary:
+        return ""
+    label = sentences("summary_label").in_language(language)
+    return fenced("summary", [label]).replace("</summary>", f"{summary}\n</summary>")
+
+
+def _summarise(
+    rounds: list[list[AnyMessage]], summary: str, language: str, max_tokens: int, count: CountTokens
+) -> str:
+    return extend_summary(summary, redacted(m for r in rounds for m in r), language, max_tokens, count)
+
+
+def redacted(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
+    """The messages without sensitive data and fences, fit for a summary (RF-33)."""
+    return [message.model_copy(update={"content": _clean(str(message.text))}) for message in messages]
+
+
+def _clean(text: str) -> str:
+    return "\n".join(as_data(line) for line in redact(text).text.splitlines())
+
+
+def _traces(rounds: list[list[AnyMessage]], traced: int, language: str, count: CountTokens) -> list[Block]:
+    """Tool traces of earlier rounds: all or none, the oldest first to go, the newest only shortened (C-5)."""
+    with_trace = [(place, r) for place, r in enumerate(rounds) if any(_is_trace(m) for m in r)]
+    blocks = []
+    for place, messages in with_trace[-traced:] if traced else []:
+        trace = [message for message in messages if _is_trace(message)]
+        newest = place == len(rounds) - 1
+        rungs = [_trace_rung("whole", trace, count, floor=newest)]
+        rungs.append(
+            _trace_rung("read-only results cleared", cleared(trace, language), count) if newest else REMOVED
+        )
+        blocks.append(
+            make_block(
+                f"tool_trace:{len(rounds) - place}",
+                "high",
+                "history",
+                rungs,
+                source="history",
+                order=99 if newest else TRACE_ORDER,
+                relevance=float(place),
+            )
+        )
+    return blocks
+
+
+def _is_trace(message: AnyMessage) -> bool:
+    return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
+
+
+def _trace_rung(name: str, trace: list[AnyMessage], count: CountTokens, *, floor: bool = False) -> Rung:
+    """A trace beside the plain texts: a message that has both text and calls is counted once."""
+    rung = messages_rung(name, trace, count, floor=floor)
+    counted_elsewhere = sum(message_tokens(m, count) for m in plain(trace) if is_chat_text(m))
+    return {**rung, "tokens": rung["tokens"] - counted_elsewhere}
+
+
+def cleared(messages: Sequence[AnyMessage], language: str) -> list[AnyMessage]:
+    """Results of read-only tools become a marker that says where the whole is; calls stay (IM-10)."""
+    return [
+        m.model_copy(update={"content": _marker(m, language)})
+        if isinstance(m, ToolMessage) and m.additional_kwargs.get(READ_ONLY)
+        else m
+        for m in messages
+    ]
+
+
+def _marker(message: ToolMessage, language: str) -> str:
+    return sentences("tool_result_cleared", reference=message.id).in_language(language)
+
+
+def present_blocks(present: list[AnyMessage], language: str, count: CountTokens) -> list[Block]:
+    """The user's message, untouched, then the tool steps of this round (C-26)."""
+    if not present:
+        return []
+    question = [messages_rung("verbatim", present[:1], count)]
+    blocks = [make_block("message", "critical", "message", question, source="user")]
+    steps = _tool_steps(present[1:])
+    for place, step in enumerate(steps, start=1):
+        whole = messages_rung("whole", step, count)
+        newest = place == len(steps)
+        rungs = (
+            [whole]
+            if newest
+            else [whole, messages_rung("cleared", cleared(step, language), count, floor=True)]
+        )
+        blocks.append(
+            make_block(
+                f"tool_step:{place}",
+                "critical" if newest else "high",
+                "message",
+                rungs,
+                source="tools",
+                order=TRACE_ORDER,
+                relevance=float(place),
+            )
+        )
+    return blocks
+
+
+def _tool_steps(messages: Sequence[AnyMessage]) -> list[list[AnyMessage]]:
+    """Each call of the model with its results."""
+    steps: list[list[AnyMessage]] = []
+    for message in messages:
+        if not isinstance(message, ToolMessage) or not steps:
+            steps.append([])
+        steps[-1].append(message)
+    return steps

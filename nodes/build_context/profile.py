@@ -1,0 +1,25 @@
+"""Step a: the user's profile (RF-36) as a block."""
+
+from recuerdo.nodes.build_context.gathered import Gathered
+from recuerdo.nodes.build_context.phrasing import as_data, fenced
+from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_rung
+
+
+def profile_blocks(data: Gathered, count: CountTokens) -> list[Block]:
+    """Who the user is; shortened to name and region."""
+    if data.profile is None:
+        return []
+    say, profile = data.phrasing.say, data.profile
+    name = say("user_name", name=as_data(profile.name))
+    region = say("user_region", language=profile.language, timezone=profile.timezone)
+    details = [
+        say("user_subscription", subscription=as_data(profile.subscription)),
+        say("user_risk", risk=as_data(profile.risk_profile)),
+        say("user_experience", experience=as_data(profile.experience)),
+    ]
+    rungs = [
+        text_rung("full", fenced("user", [name, *details, region]), count),
+        text_rung("essentials", fenced("user", [name, region]), count, floor=True),
+        REMOVED,
+    ]
+    return [make_block("user", "high", "profile", rungs, source="profile", order=20, relevance=1.0)]

@@ -1,0 +1,16 @@
+"""Which symbols and indicators a message speaks of (RF-12, RF-25, RF-27, RF-46, IM-42)."""
+
+from recuerdo.nodes.build_context.symbols.indicators import find_indicators
+from recuerdo.nodes.build_context.symbols.matcher import Mention, find_symbols
+from recuerdo.nodes.build_context.symbols.resolve import Resolution, resolve_symbols
+from recuerdo.nodes.build_context.symbols.table import Instrument, instrument
+
+__all__ = [
+    "Instrument",
+    "Mention",
+    "Resolution",
+    "find_indicators",
+    "find_symbols",
+    "instrument",
+    "resolve_symbols",
+]

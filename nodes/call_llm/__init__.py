@@ -1,0 +1,88 @@
+"""Step 5 of the turn: call the model, stream its answer, process it (RF-51)."""
+
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessageChunk
+from langchain_core.runnables import Runnable
+
+from recuerdo.nodes.build_context.history import split_present
+from recuerdo.nodes.call import Call, Chunk
+from recuerdo.nodes.call_llm.disclaimer import missing_disclaimer
+from recuerdo.nodes.call_llm.failures import BrokenReplyError, model_failure
+from recuerdo.nodes.failure import failed
+from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
+
+
+async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
+    """Send the newest request. A model that fails ends the turn with one sentence and what was said so far."""
+    work = state["work"] or Work()
+    request = work["requests"][-1]
+    said: list[AIMessageChunk] = []
+    try:
+        await _stream(call, request, said)
+    except Exception as error:
+        partial = "".join(str(chunk.text) for chunk in said)
+        return {**failed(model_failure(error)), "work": {"partial": partial}}
+    _, present = split_present(state["messages"], work["turn"]["message_id"])
+    reply = _reply(said, f"{work['turn']['id']}-{len(present)}", work, call)
+    return {"messages": [reply], "work": {"usage": _added(work.get("usage", {}), reply)}}
+
+
+def after_model(state: TurnState) -> Literal["run_tools", "update_memory"]:
+    """Tool calls lead into the loop; an answer or a failure ends the turn."""
+    newest = state["messages"][-1]
+    wants_tools = isinstance(newest, AIMessage) and bool(newest.tool_calls)
+    return "run_tools" if wants_tools and not state.get("error") else "update_memory"
+
+
+async def _stream(call: Call, request: Request, said: list[AIMessageChunk]) -> None:
+    """Collect the chunks in ``said``, so that a break in mid-stream leaves what came before it."""
+    async for chunk in _bound(call.services.model, request).astream(request["messages"]):
+        if not isinstance(chunk, AIMessageChunk):
+            chunk = AIMessageChunk(**chunk.model_dump(exclude={"type"}))
+        said.append(chunk)
+        if text := str(chunk.text):
+            call.emit(Chunk(type="token", text=text, data={}))
+    if not said:
+        raise BrokenReplyError("the model sent nothing")
+
+
+def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInput, Any]:
+    if request["tools"]:
+        return model.bind_tools(request["tools"]).bind(max_tokens=request["max_output_tokens"])
+    return model.bind(max_tokens=request["max_output_tokens"])
+
+
+def _reply(said: list[AIMessageChunk], message_id: str, work: Work, call: Call) -> AIMessage:
+    """The whole answer, with the disclaimer where the user wants one and the model left it out (IM-44)."""
+    whole: BaseMessageChunk = said[0]
+    for chunk in said[1:]:
+        whole = whole + chunk
+    assert isinstance(whole, AIMessageChunk), "chunks of one answer add up to one chunk"
+    text = str(whole.text)
+    if not whole.tool_calls and (notice := missing_disclaimer(text, work, call)):
+        call.emit(Chunk(type="token", text=notice, data={}))
+        text += notice
+    return AIMessage(
+        content=text,
+        id=message_id,
+        tool_calls=whole.tool_calls,
+        usage_metadata=whole.usage_metadata,
+        response_metadata=whole.response_metadata,
+    )
+
+
+def _added(counts: dict[str, int], reply: AIMessage) -> dict[str, int]:
+    """The turn's usage with this call's, as the provider reports it."""
+    usage = reply.usage_metadata
+    if usage is None:
+        return counts
+    cached = (usage.get("input_token_details") or {}).get("cache_read", 0)
+    new = {
+        "input": usage["input_tokens"],
+        "output": usage["output_tokens"],
+        "total": usage["total_tokens"],
+        "cached": cached,
+    }
+    return {name: counts.get(name, 0) + value for name, value in new.items()}

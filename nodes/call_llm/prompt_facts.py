@@ -1,0 +1,123 @@
+"""What can be quoted from a prompt: the lines of its fenced parts, and what was said before."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+
+from recuerdo.nodes.call_llm.vocabulary import terms
+
+HISTORY = "history"
+REPLIES = "replies"
+INSTRUCTIONS = "instructions"
+# The parts that have a title of their own; a part with any other name is quoted too.
+SECTIONS = frozenset(
+    {
+        HISTORY,
+        REPLIES,
+        INSTRUCTIONS,
+        "user",
+        "preferences",
+        "summary",
+        "market",
+        "quotes",
+        "portfolio",
+        "alerts",
+        "ml_signals",
+        "education",
+        "memories",
+        "key_events",
+    }
+)
+
+_SYMBOL_SECTIONS = frozenset({"quotes", "portfolio", "alerts", "ml_signals"})
+
+_OPENS = re.compile(r"<([a-z_]+)>\s*")
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]*")
+# "AAPL (Apple): ...", "TSLA: ...", "Alerta activa: TSLA <= 240", "Señal ML de AAPL: ..."
+_SYMBOL = re.compile(
+    r"(?<![\w&.])(\^?[A-Z][A-Z0-9]*(?:[.^=/-][A-Z0-9]+)*)(?: \(([^\W\d][^)]*)\)|(?=:| [<>=]))"
+)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One line that can be quoted, and the part of the prompt that it comes from."""
+
+    section: str
+    text: str
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The stems of its words."""
+        return terms(self.text)
+
+    @cached_property
+    def symbol(self) -> str:
+        """The symbol that a line of market data is about, else empty."""
+        return self._head[0]
+
+    @cached_property
+    def company(self) -> frozenset[str]:
+        """The stems of the company's name, where it stands in brackets behind the symbol."""
+        return terms(self._head[1])
+
+    @cached_property
+    def _head(self) -> tuple[str, str]:
+        if self.section not in _SYMBOL_SECTIONS:
+            return "", ""
+        found = _SYMBOL.search(self.text)
+        return (found[1], found[2] or "") if found else ("", "")
+
+
+@dataclass(frozen=True)
+class PromptFacts:
+    """The user's words, what the user said before (newest first), and what can be quoted, in order."""
+
+    question: str
+    earlier: tuple[str, ...]
+    facts: tuple[Fact, ...]
+
+
+def read_prompt(messages: Sequence[BaseMessage], own_marks: Sequence[str]) -> PromptFacts:
+    """Take a prompt of layout ``tail_system`` or ``single`` apart (design, section 4).
+
+    ``own_marks`` are texts by which a reply of the offline responder is known: quoting it would quote the
+    quotes of an earlier turn.
+    """
+    said = [message.text for message in messages if isinstance(message, HumanMessage)]
+    earlier = said[:-1]
+    replies = [message.text for message in messages if isinstance(message, AIMessage)]
+    facts = [*_fenced(messages), *_sentences(HISTORY, earlier)]
+    facts += _sentences(REPLIES, [reply for reply in replies if not any(mark in reply for mark in own_marks)])
+    return PromptFacts(said[-1] if said else "", tuple(reversed(earlier)), tuple(dict.fromkeys(facts)))
+
+
+def _fenced(messages: Sequence[BaseMessage]) -> Iterator[Fact]:
+    # Only system messages: a fence that a user types is the user's words, not data.
+    systems = [message.text for message in messages if isinstance(message, SystemMessage)]
+    for index, text in enumerate(systems, 1):
+        # Instructions above the last system message are the standing ones, not about this turn.
+        standing = index < len(systems)
+        yield from (fact for fact in _lines(text) if not (standing and fact.section == INSTRUCTIONS))
+
+
+def _lines(text: str) -> Iterator[Fact]:
+    """The lines between ``<name>`` and ``</name>``."""
+    section = ""
+    for line in text.splitlines():
+        if not section:
+            opened = _OPENS.fullmatch(line)
+            section = opened[1] if opened else ""
+        elif line.rstrip() == f"</{section}>":
+            section = ""
+        elif words := line.strip().removeprefix("- ").strip():
+            yield Fact(section, words)
+
+
+def _sentences(section: str, texts: Sequence[str]) -> Iterator[Fact]:
+    for text in texts:
+        found = (sentence.strip(" \t-") for sentence in _SENTENCE.findall(text))
+        yield from (Fact(section, sentence) for sentence in found if sentence)

@@ -1,0 +1,92 @@
+"""Step 1 of the turn: take the message, the caller and the plan in force; open the turn's row (RF-46)."""
+
+from typing import Literal
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
+from recuerdo.stores.sensitive import redact
+
+from recuerdo.nodes.call import Call
+from recuerdo.nodes.failure import failed
+from recuerdo.nodes.receive.language import detect_language
+from recuerdo.nodes.receive.message import LEASE, WAIT, check_message
+from recuerdo.state.errors import InputError, RecuerdoError
+from recuerdo.state.sentences import load_sentences
+from recuerdo.state.turn import TurnInfo, TurnState, TurnUpdate
+from recuerdo.stores.postgres.turns import NewTurn
+
+sentences = load_sentences(__package__)
+
+
+async def receive(state: TurnState, call: Call) -> TurnUpdate:
+    """Open the turn. A message that cannot be taken is refused and leaves nothing behind."""
+    messages = list(state.get("messages") or [])
+    # The system prompt is the plan's: one that an app sends along would take its place (known faults, 22).
+    strangers: list[BaseMessage] = [
+        RemoveMessage(id=str(m.id)) for m in messages if isinstance(m, SystemMessage)
+    ]
+    try:
+        message = _newest(messages)
+        text = check_message(message.text)
+        turn = await _begin(state, call, message, text)
+    except RecuerdoError as error:
+        refused = messages[-1:] if messages and isinstance(messages[-1], HumanMessage) else []
+        removed: list[BaseMessage] = [RemoveMessage(id=str(m.id)) for m in refused]
+        return {**failed(error), "messages": [*strangers, *removed], "work": None}
+    return {"error": None, "messages": strangers, "work": {"turn": turn}}
+
+
+def after_receive(state: TurnState) -> Literal["build_context", "update_memory"]:
+    """A refused message ends the turn."""
+    return "update_memory" if state.get("error") else "build_context"
+
+
+def _newest(messages: list[AnyMessage]) -> HumanMessage:
+    if not messages or not isinstance(messages[-1], HumanMessage):
+        raise InputError(sentences("message_missing"))
+    return messages[-1]
+
+
+async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str) -> TurnInfo:
+    caller, now = call.caller, call.services.clock()
+    language = detect_language(text, previous=_previous_language(state), default=call.services.plan.language)
+    turn_id = _turn_id(state, call, message, text)
+    parent = state.get("last_turn")
+    number = await call.turns.begin(
+        NewTurn(
+            id=turn_id,
+            conversation=caller.conversation,
+            assistant=caller.assistant,
+            user=caller.user,
+            parent=UUID(parent) if parent else None,
+            mode=caller.mode,
+            at=now,
+            language=language,
+            message_id=str(message.id),
+            text=text,
+        ),
+        lease=LEASE,
+        wait=WAIT,
+    )
+    return TurnInfo(
+        id=str(turn_id),
+        number=number,
+        parent=parent,
+        message_id=str(message.id),
+        now=now.isoformat(),
+        language=language,
+        mode=caller.mode,
+        text=text,
+        redacted=redact(text).text,
+    )
+
+
+def _turn_id(state: TurnState, call: Call, message: HumanMessage, text: str) -> UUID:
+    """The same turn replayed has the same id, so it writes nothing twice; a fork is another turn."""
+    caller = call.caller
+    parts = (caller.tenant, caller.conversation, state.get("last_turn") or "", str(message.id), text)
+    return uuid5(NAMESPACE_URL, "\x1f".join(parts))
+
+
+def _previous_language(state: TurnState) -> str | None:
+    return state.get("language")

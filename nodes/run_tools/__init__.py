@@ -1,0 +1,93 @@
+"""The tool loop: run what the model asked for and lead back to ``build_context`` (design section 1)."""
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langchain_core.tools.base import ToolException
+
+from recuerdo.nodes.build_context.history import READ_ONLY, split_present
+from recuerdo.nodes.call import Call, Chunk
+from recuerdo.nodes.run_tools.schemas import tools_of
+from recuerdo.nodes.turn_log import log_messages
+from recuerdo.state.sentences import load_sentences
+from recuerdo.state.turn import TurnState, TurnUpdate, Work
+
+sentences = load_sentences(__package__)
+
+TOOL_SECONDS = 30.0
+"""How long one tool may run."""
+
+ERROR_CHARACTERS = 500
+"""Longest text of a failed tool that goes back to the model (IM-13)."""
+
+
+async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
+    """Run the calls of the newest message side by side; a failure is a result, never the end of the turn.
+
+    The whole results go to the log at once; what goes to the model is capped, with a reference to the whole.
+    """
+    work = state["work"] or Work()
+    asked = state["messages"][-1]
+    assert isinstance(asked, AIMessage), "the router sends only tool calls here"
+    _, present = split_present(state["messages"], work["turn"]["message_id"])
+    tools = tools_of(call)
+    first = len(present)
+    results = await asyncio.gather(
+        *(
+            _run(tools, requested, f"{work['turn']['id']}-{first + place}")
+            for place, requested in enumerate(asked.tool_calls)
+        )
+    )
+    await log_messages(call, work["turn"], [asked, *results], position=first - 1)
+    for result in results:
+        call.emit(Chunk(type="tool", text=str(result.name), data={"status": result.status}))
+    capped = [_capped(result, call, work["turn"]["language"]) for result in results]
+    return {"messages": capped, "work": {"tool_rounds": work.get("tool_rounds", 0) + 1}}
+
+
+async def _run(tools: dict[str, BaseTool], requested: Any, message_id: str) -> ToolMessage:
+    name = requested["name"]
+    tool = tools.get(name)
+    if tool is None:
+        known = ", ".join(sorted(tools)) or "-"
+        return _result(requested, message_id, f"There is no tool named {name}. Tools: {known}.", failed=True)
+    try:
+        output = await asyncio.wait_for(tool.ainvoke({**requested, "type": "tool_call"}), TOOL_SECONDS)
+    except TimeoutError:
+        return _result(
+            requested, message_id, f"{name} did not answer within {TOOL_SECONDS:g} s.", failed=True
+        )
+    except Exception as error:
+        text = str(error) if isinstance(error, ToolException | ValueError) else type(error).__name__
+        return _result(requested, message_id, f"{name} failed: {text}", failed=True)
+    if not isinstance(output, ToolMessage):
+        return _result(requested, message_id, str(output))
+    read_only = bool((tool.metadata or {}).get(READ_ONLY))
+    failed = output.status == "error"
+    return _result(requested, message_id, str(output.text), failed=failed, read_only=read_only)
+
+
+def _result(
+    requested: Any, message_id: str, text: str, *, failed: bool = False, read_only: bool = False
+) -> ToolMessage:
+    return ToolMessage(
+        content=text[:ERROR_CHARACTERS] if failed else text,
+        name=requested["name"],
+        tool_call_id=requested["id"],
+        id=message_id,
+        status="error" if failed else "success",
+        additional_kwargs={READ_ONLY: True} if read_only else {},
+    )
+
+
+def _capped(result: ToolMessage, call: Call, language: str) -> ToolMessage:
+    """The result cut to the plan's cap, with a line that says how to read the rest."""
+    counter, cap = call.services.counter, call.services.plan.limits.tool_result
+    text = str(result.content)
+    if counter.count(text) <= cap:
+        return result
+    note = sentences("tool_result_cut", reference=result.id).in_language(language)
+    kept = counter.truncate(text, cap - counter.count("\n" + note))
+    return result.model_copy(update={"content": f"{kept}\n{note}"})

@@ -1,0 +1,47 @@
+"""LangChain messages as rows of the turn log."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from recuerdo.nodes.call import Call
+from recuerdo.state.turn import TurnInfo
+from recuerdo.stores.postgres.turns import NewMessage, Usage
+
+
+def log_rows(messages: Sequence[AnyMessage], at: datetime) -> list[NewMessage]:
+    """The rows of replies, tool calls and tool results."""
+    return [_row(message, at) for message in messages]
+
+
+def _row(message: AnyMessage, at: datetime) -> NewMessage:
+    if isinstance(message, ToolMessage):
+        return NewMessage(
+            id=str(message.id),
+            role="tool",
+            content=str(message.text),
+            at=at,
+            tool_name=message.name,
+            tool_call_id=message.tool_call_id,
+        )
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    return NewMessage(
+        id=str(message.id),
+        role="assistant",
+        content=str(message.text),
+        at=at,
+        tool_calls=[{"id": call["id"], "name": call["name"], "args": call["args"]} for call in calls] or None,
+    )
+
+
+async def log_messages(call: Call, turn: TurnInfo, messages: Sequence[AnyMessage], *, position: int) -> None:
+    """Write messages of a running turn before it ends; the user's message has position 0."""
+    rows = log_rows(messages, call.services.clock())
+    await call.turns.add_messages(UUID(turn["id"]), rows, position=position)
+
+
+def usage_of(counts: dict[str, int]) -> Usage:
+    """The turn's token counts as the log keeps them."""
+    return Usage(**{name: counts.get(name, 0) for name in ("input", "output", "total", "cached")})

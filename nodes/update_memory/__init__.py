@@ -1,0 +1,85 @@
+"""Step 6 of the turn: write what it leaves behind, then clear the working keys (RF-52 to RF-55, OR-3)."""
+
+from uuid import UUID
+
+from langchain_core.messages import AnyMessage, RemoveMessage
+
+from recuerdo.nodes.build_context.history import split_present
+from recuerdo.nodes.call import Call, Chunk
+from recuerdo.nodes.turn_log import log_rows, usage_of
+from recuerdo.nodes.update_memory.learn import Lesson, learn
+from recuerdo.nodes.update_memory.record import build_record
+from recuerdo.nodes.update_memory.topics import update_topics
+from recuerdo.nodes.update_memory.vectors import index_memories
+from recuerdo.nodes.update_memory.window import move_window
+from recuerdo.state.rounds import chat_count
+from recuerdo.state.turn import TurnState, TurnUpdate, Work
+from recuerdo.stores.postgres.turns import NewMessage, TurnOutcome
+
+
+async def update_memory(state: TurnState, call: Call) -> TurnUpdate:
+    """Write history, topics, preferences, symbols, memories and usage; or mark the turn as failed."""
+    if state.get("error"):
+        return await _close_failed(state, call)
+    work = state["work"] or Work()
+    _, present = split_present(state["messages"], work["turn"]["message_id"])
+    topics, topic = update_topics(state, work, call.services.plan.memory.recent_topics)
+    lesson = await learn(work, present, call)
+    window = await move_window(state, work, call)
+    record = build_record(work, call, topic, lesson, window.summary)
+    kept = record.model_dump(mode="json")
+    await _finish(call, work, present, lesson, kept)
+    call.emit(Chunk(type="done", text="", data=kept))
+    return {
+        "messages": [RemoveMessage(id=str(message.id)) for message in window.leaving],
+        "summary": window.summary,
+        "topics": topics,
+        "language": work["turn"]["language"],
+        "messages_count": window.messages_count,
+        "last_turn": work["turn"]["id"],
+        "work": None,
+    }
+
+
+async def _finish(
+    call: Call, work: Work, present: list[AnyMessage], lesson: Lesson, record: dict[str, object]
+) -> None:
+    """One transaction for all of it; vectors follow at once when they can."""
+    now = call.services.clock()
+    # Tool steps stand in the log already, with their whole results.
+    logged = len(present) - 1
+    waiting = await call.turns.finish(
+        TurnOutcome(
+            turn=UUID(work["turn"]["id"]),
+            at=now,
+            messages=log_rows(present[-1:], now),
+            position=logged,
+            usage=usage_of(work.get("usage", {})),
+            record=record,
+            preferences=lesson.preferences,
+            symbols=lesson.symbols,
+            memories=lesson.memories,
+        )
+    )
+    await index_memories(call, waiting)
+
+
+async def _close_failed(state: TurnState, call: Call) -> TurnUpdate:
+    """Mark the turn as failed. The user's message stays in the thread unless it can never be sent."""
+    work = state.get("work")
+    error = state["error"]
+    if not work or not error:
+        return {"work": None}
+    turn = work["turn"]
+    _, present = split_present(state["messages"], turn["message_id"])
+    partial = work.get("partial", "")
+    now = call.services.clock()
+    said = [NewMessage(f"{turn['id']}-{len(present)}", "assistant", partial, now)] if partial else []
+    await call.turns.fail(UUID(turn["id"]), now, error["en"], said, usage_of(work.get("usage", {})))
+    gone = present if error["kind"] == "BudgetError" else present[1:]
+    kept = present[: len(present) - len(gone)]
+    return {
+        "messages": [RemoveMessage(id=str(message.id)) for message in gone],
+        "messages_count": (state.get("messages_count") or 0) + chat_count(kept),
+        "work": None,
+    }

@@ -1,0 +1,37 @@
+"""Conversations of one tenant: read, list, clear (RF-2, RF-42, IM-36)."""
+
+from collections.abc import Sequence
+
+from recuerdo.stores.postgres.checkpoints import delete_thread
+from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.turns import ConversationInfo, StoredMessage, TurnLog, Usage
+
+
+class Conversations:
+    """The log of conversations as an app reads it; a foreign conversation reads as none."""
+
+    def __init__(self, database: Database, tenant: str) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._log = TurnLog(database, tenant)
+
+    async def get(self, conversation: str, *, user: str | None = None) -> Sequence[StoredMessage]:
+        """Messages with role, text and time, oldest first."""
+        return await self._log.messages(conversation, user)
+
+    async def info(self, conversation: str, *, user: str | None = None) -> ConversationInfo | None:
+        """Start, number of messages and last turn; None when there is no such conversation of the user."""
+        return await self._log.conversation(conversation, user)
+
+    async def list(self, *, user: str, limit: int = 50) -> Sequence[ConversationInfo]:
+        """The user's conversations, newest first."""
+        return await self._log.conversations(user, limit=limit)
+
+    async def usage(self, conversation: str, *, user: str | None = None) -> Usage:
+        """Tokens of the whole conversation (RF-21)."""
+        return await self._log.usage(conversation, user)
+
+    async def clear(self, conversation: str, *, user: str | None = None) -> None:
+        """Delete messages, summary and checkpoints; long-term memory stays."""
+        await self._log.clear(conversation, user)
+        await delete_thread(self._database, self._tenant, conversation)

@@ -1,0 +1,132 @@
+"""The plan: how an agent behaves. Written as YAML, checked here, immutable once loaded (design section 6).
+
+Until signing exists every plan runs as a marked draft (``draft`` is True).
+"""
+
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from recuerdo.state.errors import SettingsError
+from recuerdo.state.sentences import Sentence, load_sentences
+
+sentences = load_sentences(__package__)
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ShortTerm(_Part):
+    """Which rounds are candidates for the prompt, and how many messages stand verbatim (C-1)."""
+
+    enabled: bool = True
+    rounds: int = Field(default=30, ge=1, le=200)
+    max_messages: int | None = Field(default=20, ge=4)
+
+
+class FullContext(_Part):
+    """How many of the newest rounds carry their whole tool trace (LA-9 to LA-15)."""
+
+    rounds: int = Field(default=1, ge=0, le=5)
+
+
+class Summary(_Part):
+    """When the running summary is written (RF-31), and how long it may be."""
+
+    after_messages: int = Field(default=15, ge=1)
+    max_tokens: int = Field(default=400, ge=50)
+
+
+class Memory(_Part):
+    """The memory panel's settings."""
+
+    short_term: ShortTerm = ShortTerm()
+    full_context: FullContext = FullContext()
+    summary: Summary = Summary()
+    recall_tokens: int = Field(default=600, ge=0)
+    recent_topics: int = Field(default=10, ge=1)
+
+
+class Limits(_Part):
+    """Token limits of one request and caps of the tool loop (RF-34, RF-48)."""
+
+    compress_above: int = Field(default=6000, ge=500)
+    max_input: int = Field(default=8000, ge=500)
+    max_output: int = Field(default=2000, ge=1)
+    tool_result: int = Field(default=1500, ge=100)
+    tool_rounds: int = Field(default=8, ge=0)
+    critical_messages: int = Field(default=3, ge=0)
+
+    @model_validator(mode="after")
+    def _target_below_limit(self) -> "Limits":
+        if self.compress_above > self.max_input:
+            raise ValueError("compress_above must not be larger than max_input")
+        return self
+
+
+class Bilingual(_Part):
+    """A sentence that users see, in both languages."""
+
+    es: Text
+    en: Text
+
+    def in_language(self, language: str | None) -> str:
+        """The text in ``language``; English for anything but Spanish."""
+        return Sentence(self.es, self.en).in_language(language)
+
+
+class Plan(_Part):
+    """One agent: role prompt, limits, memory settings, tools. The core knows no domain beyond it."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    language: Literal["es", "en"]
+    agent_type: Literal["loop", "agent", "flow"] = "loop"
+    role: Text
+    instructions: tuple[Text, ...] = Field(min_length=1)
+    disclaimer: Bilingual
+    limits: Limits = Limits()
+    memory: Memory = Memory()
+    sources: tuple[Text, ...] = ()
+    tools: tuple[Text, ...] = ()
+    entitlements: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
+
+    @property
+    def draft(self) -> bool:
+        """Whether the plan runs unsigned: True until signed revisions exist."""
+        return True
+
+
+def read_plan(text: str, origin: str) -> Plan:
+    """Parse and check a plan's YAML. ``origin`` names it in errors.
+
+    Raises SettingsError that names the field, what is wrong with it and the allowed range.
+    """
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{mark.line + 1}:{mark.column + 1}" if mark else "?"
+        raise SettingsError(sentences("plan_not_yaml", origin=origin, place=place)) from None
+    if not isinstance(raw, dict):
+        raise SettingsError(sentences("plan_not_a_mapping", origin=origin))
+    try:
+        return Plan.model_validate(_lists_to_tuples(raw))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "plan"
+        raise SettingsError(
+            sentences("plan_invalid", origin=origin, field=field, reason=first["msg"])
+        ) from None
+
+
+def _lists_to_tuples(value: Any) -> Any:
+    """YAML has lists only; a strict frozen model takes tuples."""
+    if isinstance(value, dict):
+        return {key: _lists_to_tuples(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return tuple(_lists_to_tuples(item) for item in value)
+    return value

@@ -1,0 +1,102 @@
+"""Rounds: one question and what answers it (LA-3, A-17). Pure functions over a thread's messages.
+
+A round starts with a user message and ends before the next one that follows an answer: several user
+messages queued together are one round. Tool traces are carried whole or not at all (LA-14, LA-15).
+"""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+from recuerdo.state.plan import Memory
+
+ROUNDS_KEPT_AT_A_CUT = 5
+"""When the window is full it is cut in one step to about this many rounds, so the prefix lasts (C-1)."""
+
+
+def split_rounds(messages: Sequence[AnyMessage]) -> list[list[AnyMessage]]:
+    """Cut a list of messages into rounds; what stands before the first user message is a round too."""
+    rounds: list[list[AnyMessage]] = []
+    for message in messages:
+        starts = isinstance(message, HumanMessage) and not _only_questions(rounds[-1] if rounds else None)
+        if starts or not rounds:
+            rounds.append([])
+        rounds[-1].append(message)
+    return rounds
+
+
+def _only_questions(messages: list[AnyMessage] | None) -> bool:
+    return bool(messages) and all(isinstance(message, HumanMessage) for message in messages or ())
+
+
+def is_chat_text(message: AnyMessage) -> bool:
+    """Whether the message counts: user and assistant text, not tool calls and results (A-41)."""
+    return isinstance(message, HumanMessage) or (isinstance(message, AIMessage) and bool(str(message.text)))
+
+
+def chat_count(messages: Sequence[AnyMessage]) -> int:
+    """Number of user and assistant text messages."""
+    return sum(map(is_chat_text, messages))
+
+
+def plain(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+    """What was asked and answered, without tool names, parameters or results (LA-8)."""
+    kept: list[AnyMessage] = []
+    for message in messages:
+        if isinstance(message, HumanMessage):
+            kept.append(message)
+        elif isinstance(message, AIMessage) and str(message.text):
+            kept.append(
+                AIMessage(content=str(message.text), id=message.id) if message.tool_calls else message
+            )
+    return kept
+
+
+def whole_trace(messages: Sequence[AnyMessage]) -> bool:
+    """Whether every tool call of the round has its result and the reverse (a crash can lose one)."""
+    calls = {call["id"] for m in messages if isinstance(m, AIMessage) for call in m.tool_calls}
+    results = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+    return calls == results
+
+
+def visible_history(past: Sequence[AnyMessage], memory: Memory) -> list[list[AnyMessage]]:
+    """The finished rounds that may enter the prompt, oldest first.
+
+    Rounds choose the candidates and the cap chooses what is verbatim (C-1); older rounds are plain text,
+    the newest ``full_context`` ones keep their tool traces. With short-term memory off: nothing (C-28).
+    """
+    if not memory.short_term.enabled:
+        return []
+    rounds = split_rounds(past)[-memory.short_term.rounds :]
+    traced_from = len(rounds) - memory.full_context.rounds
+    shown = [
+        list(messages) if index >= traced_from and whole_trace(messages) else plain(messages)
+        for index, messages in enumerate(rounds)
+    ]
+    return _newest_within([r for r in shown if r], memory.short_term.max_messages)
+
+
+def _newest_within(rounds: list[list[AnyMessage]], max_messages: int | None) -> list[list[AnyMessage]]:
+    """The newest whole rounds that leave a place for the current message under the cap (A-1)."""
+    if max_messages is None:
+        return rounds
+    room = max_messages - 1
+    start = len(rounds)
+    while start > 0 and chat_count(rounds[start - 1]) <= room:
+        start -= 1
+        room -= chat_count(rounds[start])
+    return rounds[start:]
+
+
+def window_cut(messages: Sequence[AnyMessage], memory: Memory) -> int:
+    """How many messages leave the window after a turn, for the summary to cover. Never splits a round.
+
+    When the next message would pass the cap, all but about 5 rounds leave in one step; whatever is older
+    than the configured rounds leaves at once, since it will not be shown again (C-1).
+    """
+    rounds = split_rounds(messages)
+    kept = rounds[-memory.short_term.rounds :]
+    cap = memory.short_term.max_messages
+    if cap is not None and chat_count([m for r in kept for m in r]) >= cap:
+        kept = _newest_within(kept[-ROUNDS_KEPT_AT_A_CUT:], cap - 1)
+    return len(messages) - sum(map(len, kept))

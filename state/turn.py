@@ -1,0 +1,137 @@
+"""The state of the turn graph: what the next turn continues from, and the working keys of the present one."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from langchain_core.messages import AnyMessage, BaseMessage
+from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict
+
+from recuerdo.state.blocks import Block, Step
+
+Mode = Literal["live", "preview"]
+
+
+class Topic(TypedDict):
+    """A subject of the conversation with the symbols that belong to it (RF-44, IM-42)."""
+
+    label: str
+    symbols: list[str]
+
+
+class Summary(TypedDict):
+    """The running summary: how many messages it covers, and how many of them have left the window (C-1)."""
+
+    text: str
+    covers: int
+    left_window: int
+
+
+class TurnInfo(TypedDict):
+    """Who and when: fixed in ``receive``. ``now`` is the turn's clock, ISO 8601 with offset."""
+
+    id: str
+    number: int
+    parent: str | None
+    message_id: str
+    now: str
+    language: str
+    mode: Mode
+    text: str
+    redacted: str
+
+
+class BuildStep(TypedDict):
+    """One step of the context's construction (RF-47, IM-35)."""
+
+    step: str
+    status: Literal["ok", "empty", "skipped", "unavailable"]
+    ms: float
+    size: int
+    reason: str
+
+
+class Estimate(TypedDict):
+    """Tokens of the request before the call (RF-24)."""
+
+    input_tokens: int
+    before: int
+    overhead: int
+    target: int
+    limit: int
+    at: str
+
+
+class Request(TypedDict):
+    """Exactly what goes to the model in one call: messages, tool schemas and limits (RF-51)."""
+
+    messages: list[AnyMessage]
+    tools: list[dict[str, Any]]
+    max_output_tokens: int
+    input_tokens: int
+
+
+class TurnError(TypedDict):
+    """Why a turn ended without a reply, in both languages; ``kind`` is the name of the error class."""
+
+    kind: str
+    es: str
+    en: str
+
+
+class Work(TypedDict, total=False):
+    """Level 1 (OR-3, OR-5): lives while the turn runs, can be inspected, cleared by the last node."""
+
+    turn: TurnInfo
+    symbols: list[str]
+    resolved_by: str
+    intent: str
+    context: dict[str, Any]
+    trace: list[BuildStep]
+    unavailable: list[str]
+    recalled: list[str]
+    blocks: list[Block]
+    compressed: bool
+    steps: list[Step]
+    estimate: Estimate
+    requests: list[Request]
+    tool_rounds: int
+    usage: dict[str, int]
+    partial: str
+    record: dict[str, Any]
+
+
+def merge_work(old: Work | None, new: Work | None) -> Work | None:
+    """Reducer of the working keys: given keys replace old ones, None clears all.
+
+    A new turn starts from nothing, whatever a turn that broke off has left.
+    """
+    if new is None or "turn" in new:
+        return new
+    return {**(old or {}), **new}
+
+
+class TurnUpdate(TypedDict, total=False):
+    """What a node may change; ``messages`` may hold removals too."""
+
+    messages: Sequence[BaseMessage]
+    summary: Summary | None
+    topics: list[Topic]
+    language: str
+    messages_count: int
+    last_turn: str | None
+    error: TurnError | None
+    work: Work | None
+
+
+class TurnState(TypedDict, total=False):
+    """One thread. ``work`` is level 1; everything else is what the next turn continues from."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    summary: Summary | None
+    topics: list[Topic]
+    language: str
+    messages_count: int
+    last_turn: str | None
+    error: TurnError | None
+    work: Annotated[Work | None, merge_work]

@@ -1,0 +1,1 @@
+"""What is kept in PostgreSQL: the turn log, long-term memory, platform data, checkpoints, the schedule."""

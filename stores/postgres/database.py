@@ -1,0 +1,139 @@
+"""The pool of connections to PostgreSQL, with the schema up to date."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+
+from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from recuerdo.state.errors import StoreError
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.postgres.migrations import migrate
+
+_sentences = load_sentences(__package__)
+
+Connection = AsyncConnection[DictRow]
+Pool = AsyncConnectionPool[Connection]
+
+_CONNECT_SECONDS = 10
+# SQLSTATE classes that say the connection is gone, not that the statement was wrong.
+_LOST = ("08", "57P")
+
+
+class Database:
+    """A pool whose connections commit each statement by themselves and give rows as dicts.
+
+    Behind a pooler such as PgBouncer ``prepares_statements`` is False.
+
+    It belongs to the event loop that opened it.
+    """
+
+    def __init__(self, pool: Pool, *, prepares_statements: bool) -> None:
+        self.pool = pool
+        self.prepares_statements = prepares_statements
+
+    @classmethod
+    async def open(cls, conninfo: str, *, pool_size: int = 8) -> Self:
+        """Connect and migrate.
+
+        Raises StoreError, which never shows the password, when the server does not answer or refuses us, or
+        when the database is newer than this program.
+        """
+        pooled = await _prepare(_checked(conninfo))
+        pool: Pool = AsyncConnectionPool(
+            conninfo,
+            connection_class=AsyncConnection[DictRow],
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": None if pooled else 0,
+                "row_factory": dict_row,
+                "connect_timeout": _CONNECT_SECONDS,
+            },
+            min_size=1,
+            max_size=pool_size,
+            timeout=_CONNECT_SECONDS,
+            # Without it the first calls after a restart of the server fail.
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+        try:
+            await pool.open(wait=True, timeout=_CONNECT_SECONDS)
+        except PoolTimeout as error:
+            await pool.close()
+            raise StoreError(_sentences("database_unreachable")) from error
+        return cls(pool, prepares_statements=not pooled)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection, each statement its own transaction. StoreError when the server is away."""
+        try:
+            async with self.pool.connection() as connection:
+                yield connection
+        except (PoolTimeout, PoolClosed) as error:
+            raise StoreError(_sentences("database_unreachable")) from error
+        except OperationalError as error:
+            if not _is_lost(error):
+                raise
+            raise StoreError(_sentences("database_unreachable")) from error
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection inside one transaction: all is written, or nothing."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self.pool.close()
+
+
+def _checked(conninfo: str) -> str:
+    try:
+        conninfo_to_dict(conninfo)
+    except ProgrammingError:
+        # The reason that libpq gives quotes the text, and so perhaps the password.
+        raise StoreError(_sentences("database_url_invalid")) from None
+    return conninfo
+
+
+async def _prepare(conninfo: str) -> bool:
+    """Bring the schema up to date; return whether a pooler stands between."""
+    try:
+        async with await AsyncConnection.connect(
+            conninfo,
+            autocommit=True,
+            prepare_threshold=None,
+            row_factory=dict_row,
+            connect_timeout=_CONNECT_SECONDS,
+        ) as connection:
+            await migrate(connection)
+            return await _is_pooled(connection)
+    except OperationalError as error:
+        # libpq quotes parts of the address, and so, in an address with a slip, perhaps the password.
+        raise StoreError(_sentences(_connection_fault(error))) from None
+
+
+async def _is_pooled(connection: Connection) -> bool:
+    """Whether a pooler such as PgBouncer stands between: its process id is not that of the backend.
+
+    There a prepared statement may meet another backend that does not know it.
+    """
+    cursor = await connection.execute("select pg_backend_pid() as pid")
+    row = await cursor.fetchone()
+    return row is None or row["pid"] != connection.info.backend_pid
+
+
+def _connection_fault(error: Error) -> str:
+    message = str(error)
+    if "authentication" in message or "role" in message:
+        return "database_refused"
+    if "does not exist" in message:
+        return "database_missing"
+    return "database_unreachable"
+
+
+def _is_lost(error: OperationalError) -> bool:
+    return error.sqlstate is None or error.sqlstate.startswith(_LOST)

@@ -1,0 +1,1 @@
+"""Platform data behind one small protocol: profile, quotes, positions, alerts, signals, events; calendars."""

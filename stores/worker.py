@@ -1,0 +1,171 @@
+"""The worker: looks after what is kept, for every tenant. All its work is found in the tables' own state."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from recuerdo.stores.chroma import EmbedderChanged, VectorIndex, VectorItem
+from recuerdo.stores.embeddings import Embedder
+from recuerdo.stores.postgres.checkpoints import prune, remove_leftovers
+from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.jobs import JOB_LEASE, Schedule
+from recuerdo.stores.postgres.memories import (
+    VectorDeletion,
+    WaitingVector,
+    deleted_from_index,
+    mark_all_waiting,
+    mark_indexed,
+    store_embeddings,
+    waiting_deletions,
+    waiting_vectors,
+)
+from recuerdo.stores.postgres.retention import delete_expired
+from recuerdo.stores.postgres.turns import fail_abandoned
+
+_log = logging.getLogger(__name__)
+
+VectorLike = TypeVar("VectorLike", WaitingVector, VectorDeletion)
+
+ACTOR = "worker"
+"""Who did it, in the audit."""
+
+_PERIODS = {
+    "abandoned_turns": timedelta(minutes=1),
+    "vector_deletions": timedelta(seconds=30),
+    "vectors": timedelta(seconds=30),
+    "leftovers": timedelta(minutes=10),
+    "checkpoints": timedelta(hours=1),
+    # C-33: reads check the expiry themselves; the sweep only deletes.
+    "expired": timedelta(hours=6),
+}
+_BATCH = 256
+_BATCHES_PER_RUN = 40
+_IDLE_SECONDS = 5.0
+
+
+class Worker:
+    """Runs what is due. Any number of workers may run at once: each due job runs in one of them.
+
+    It works across tenants, on behalf of the operator.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        index: VectorIndex,
+        embedder: Embedder,
+        clock: Callable[[], datetime],
+        *,
+        lease: timedelta = JOB_LEASE,
+    ) -> None:
+        self._database = database
+        self._index = index
+        self._embedder = embedder
+        self._clock = clock
+        self._lease = lease
+        self._schedule = Schedule(database, _PERIODS)
+        self._jobs: dict[str, Callable[[datetime], Awaitable[object]]] = {
+            "abandoned_turns": lambda now: fail_abandoned(database, now),
+            "vector_deletions": self._delete_vectors,
+            "vectors": self._index_vectors,
+            "leftovers": lambda now: remove_leftovers(database),
+            "checkpoints": lambda now: prune(database),
+            "expired": lambda now: delete_expired(database, now, actor=ACTOR),
+        }
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run what is due until ``stop`` is set; a job that has begun is ended first."""
+        while not stop.is_set():
+            try:
+                await self.run_due(self._clock())
+            except Exception as error:
+                # The database is away, for instance: the next round may find it again.
+                _log.warning("worker: %s; trying again", type(error).__name__)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _IDLE_SECONDS)
+
+    async def run_due(self, now: datetime) -> list[str]:
+        """Run every job that is due at ``now`` and that no other worker holds. Returns their names.
+
+        A job that fails is logged and tried again after its period; it does not stop the others.
+        """
+        await self._schedule.prepare(now)
+        done = []
+        while claim := await self._schedule.claim(now, lease=self._lease):
+            try:
+                await self._jobs[claim.name](now)
+            except Exception as error:
+                # Only the kind of error: its text may quote what users wrote.
+                _log.warning("worker: job %s failed: %s", claim.name, type(error).__name__)
+            await self._schedule.complete(claim, now)
+            done.append(claim.name)
+        return done
+
+    async def _index_vectors(self, now: datetime) -> None:
+        for _ in range(_BATCHES_PER_RUN):
+            waiting = await waiting_vectors(self._database, limit=_BATCH)
+            if not waiting or not await index_vectors(self._database, self._index, self._embedder, waiting):
+                return
+
+    async def _delete_vectors(self, now: datetime) -> None:
+        for _ in range(_BATCHES_PER_RUN):
+            waiting = await waiting_deletions(self._database, limit=_BATCH)
+            if not waiting or self._index.unavailable:
+                return
+            for (tenant, assistant), group in _by_collection(waiting):
+                await self._index.delete(tenant, assistant, [str(vector.id) for vector in group])
+            await deleted_from_index(self._database, waiting)
+
+
+async def index_vectors(
+    database: Database, index: VectorIndex, embedder: Embedder, waiting: Sequence[WaitingVector]
+) -> int:
+    """Bring waiting memories into the index; embed those that have no vector of this embedder.
+
+    For the end of a turn and for the worker alike. Returns how many are in the index now: 0 while it is
+    unavailable, they go on waiting. Raises StoreError when the index or the embedder does not answer.
+    """
+    if index.unavailable:
+        return 0
+    ready = await _embedded(database, embedder, waiting)
+    for (tenant, assistant), group in _by_collection(ready):
+        items = [VectorItem(str(v.id), v.user, v.embedding) for v in group if v.embedding is not None]
+        try:
+            await index.upsert(tenant, assistant, items)
+        except EmbedderChanged:
+            # The index was another model's. Everything in it is written anew, this batch first.
+            await index.reset(tenant, assistant)
+            await mark_all_waiting(database, tenant, assistant, group[0].since)
+            await index.upsert(tenant, assistant, items)
+    await mark_indexed(database, ready)
+    return len(ready)
+
+
+async def _embedded(
+    database: Database, embedder: Embedder, waiting: Sequence[WaitingVector]
+) -> list[WaitingVector]:
+    missing = [v for v in waiting if v.embedding is None or v.embedder != embedder.name]
+    if not missing:
+        return list(waiting)
+    embeddings = await embedder.embed([vector.text for vector in missing])
+    made = {
+        vector.id: replace(vector, embedding=embedding, embedder=embedder.name)
+        for vector, embedding in zip(missing, embeddings, strict=True)
+    }
+    await store_embeddings(database, list(made.values()))
+    return [made.get(vector.id, vector) for vector in waiting]
+
+
+def _by_collection(
+    vectors: Iterable[VectorLike],
+) -> Iterable[tuple[tuple[str, str], list[VectorLike]]]:
+    """Group by tenant and assistant: what shares a collection of the index."""
+    groups: defaultdict[tuple[str, str], list[VectorLike]] = defaultdict(list)
+    for vector in vectors:
+        groups[vector.tenant, vector.assistant].append(vector)
+    return groups.items()

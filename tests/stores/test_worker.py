@@ -1,0 +1,231 @@
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from recuerdo.state.errors import StoreError
+from recuerdo.state.sentences import Sentence
+from recuerdo.stores.chroma import EmbedderChanged, NoIndex, VectorItem
+from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.jobs import Schedule
+from recuerdo.stores.postgres.memories import Memories, NewMemory, waiting_vectors
+from recuerdo.stores.postgres.turns import NewTurn, TurnLog
+from recuerdo.stores.worker import Worker
+
+NOW = datetime(2025, 12, 5, 16, 30, tzinfo=UTC)
+JOBS = {"abandoned_turns", "vector_deletions", "vectors", "leftovers", "checkpoints", "expired"}
+
+
+class Index(NoIndex):
+    """Remembers what it was told."""
+
+    unavailable = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.vectors: dict[str, tuple[str, str, str, list[float]]] = {}
+        self.changed = False
+        self.broken = False
+
+    async def upsert(self, tenant: str, assistant: str, items: Sequence[VectorItem]) -> None:
+        if self.broken:
+            raise StoreError(Sentence("no", "no"))
+        if self.changed:
+            raise EmbedderChanged(Sentence("otro", "other"))
+        for item in items:
+            self.vectors[item.id] = (tenant, assistant, item.user, list(item.embedding))
+
+    async def delete(self, tenant: str, assistant: str, ids: Sequence[str]) -> None:
+        for memory_id in ids:
+            self.vectors.pop(memory_id, None)
+
+    async def reset(self, tenant: str, assistant: str) -> None:
+        self.changed = False
+        self.vectors.clear()
+
+
+class Embedder:
+    name = "lengths"
+    dimensions = 2
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, float(len(text))] for text in texts]
+
+    async def embed_query(self, text: str) -> list[float]:
+        return (await self.embed([text]))[0]
+
+
+@pytest.fixture
+def index() -> Index:
+    return Index()
+
+
+@pytest.fixture
+def memories(database: Database) -> Memories:
+    return Memories(database, "t1")
+
+
+def worker_of(database: Database, index: NoIndex, **changes: Any) -> Worker:
+    return Worker(database, index, Embedder(), lambda: NOW, **changes)
+
+
+async def add(memories: Memories, text: str = "hola", **fields: Any) -> UUID:
+    written = await memories.add("A1", "u1", NewMemory("qa", text, "es", 1.0, **fields), NOW)
+    return written.id
+
+
+async def test_due_jobs_run_once_and_then_wait_for_their_period(database: Database, index: Index) -> None:
+    worker = worker_of(database, index)
+    assert set(await worker.run_due(NOW)) == JOBS
+    assert await worker.run_due(NOW) == []
+    assert set(await worker.run_due(NOW + timedelta(seconds=30))) == {"vectors", "vector_deletions"}
+
+
+async def test_two_workers_at_one_tick_share_the_jobs(database: Database, index: Index) -> None:
+    workers = [worker_of(database, index) for _ in range(2)]
+    ran = await asyncio.gather(*(worker.run_due(NOW) for worker in workers))
+    assert sorted([*ran[0], *ran[1]]) == sorted(JOBS)
+
+
+async def test_waiting_vectors_are_indexed(database: Database, index: Index, memories: Memories) -> None:
+    with_vector = await add(memories, embedding=[0.5, 0.5], embedder="lengths")
+    without = await add(memories, "cuatro")
+    of_another_model = await add(memories, "tres", embedding=[9.0, 9.0, 9.0], embedder="old")
+    await worker_of(database, index).run_due(NOW)
+    assert index.vectors == {
+        str(with_vector): ("t1", "A1", "u1", [0.5, 0.5]),
+        str(without): ("t1", "A1", "u1", [1.0, 6.0]),
+        str(of_another_model): ("t1", "A1", "u1", [1.0, 4.0]),
+    }
+    assert await waiting_vectors(database, limit=9) == []
+    # What was embedded is kept: a rebuild need not embed again, and the exact scan finds it.
+    assert len(await memories.nearest("A1", "u1", [1.0, 1.0], "lengths", NOW, 9)) == 3
+
+
+async def test_vectors_wait_while_the_index_is_away(database: Database, memories: Memories) -> None:
+    memory = await add(memories)
+    await worker_of(database, NoIndex(Sentence("ocupado", "busy"))).run_due(NOW)
+    assert [vector.id for vector in await waiting_vectors(database, limit=9)] == [memory]
+    await memories.forget(memory, "A1", "u1", NOW)
+    index = Index()
+    index.vectors[str(memory)] = ("t1", "A1", "u1", [])
+    await worker_of(database, index).run_due(NOW + timedelta(minutes=1))
+    assert index.vectors == {}
+
+
+async def test_fault_11_index_of_another_embedder_is_written_anew(
+    database: Database, index: Index, memories: Memories
+) -> None:
+    old = await add(memories, "viejo")
+    worker = worker_of(database, index)
+    await worker.run_due(NOW)
+    new = await add(memories, "nuevo")
+    index.changed = True
+    await worker.run_due(NOW + timedelta(minutes=1))
+    assert set(index.vectors) == {str(old), str(new)}
+
+
+async def test_rf_32_c_33_expired_memories_go_with_their_vectors(
+    database: Database, index: Index, memories: Memories
+) -> None:
+    memory = await add(memories)
+    worker = worker_of(database, index)
+    await worker.run_due(NOW)
+    assert str(memory) in index.vectors
+    day_90 = NOW + timedelta(days=90)
+    await worker.run_due(day_90)
+    await worker.run_due(day_90 + timedelta(minutes=1))
+    assert index.vectors == {}
+    async with database.connection() as connection:
+        for table in ("user_memory", "vector_deletions"):
+            rows = await (await connection.execute(f"select 1 from recuerdo.{table}")).fetchall()
+            assert rows == []
+
+
+async def test_abandoned_turns_are_failed(database: Database, index: Index) -> None:
+    log = TurnLog(database, "t1")
+    turn = NewTurn(uuid4(), "c", "A1", "u1", None, "live", NOW, "es", "m", "hola")
+    await log.begin(turn, lease=timedelta(seconds=-1), wait=timedelta())
+    await worker_of(database, index).run_due(NOW)
+    assert [message.status for message in await log.messages("c", "u1")] == ["failed"]
+
+
+async def test_failing_job_is_logged_without_texts_and_stops_no_other(
+    database: Database, index: Index, memories: Memories, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add(memories, "un texto muy privado")
+    index.broken = True
+    worker = worker_of(database, index)
+    assert set(await worker.run_due(NOW)) == JOBS
+    assert "job vectors failed: StoreError" in caplog.text
+    assert "privado" not in caplog.text
+    index.broken = False
+    await worker.run_due(NOW + timedelta(minutes=1))
+    assert len(index.vectors) == 1
+
+
+KILLED = """
+import asyncio, os, sys
+from datetime import datetime, timedelta
+from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.jobs import Schedule
+async def main():
+    database = await Database.open(sys.argv[1])
+    schedule = Schedule(database, {"vectors": timedelta(seconds=30)})
+    now = datetime.fromisoformat(sys.argv[2])
+    await schedule.prepare(now)
+    assert await schedule.claim(now, lease=timedelta(seconds=float(sys.argv[3])))
+    os.kill(os.getpid(), 9)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(("lease", "runs_again"), [(0.0, True), (600.0, False)])
+async def test_job_of_a_killed_worker_runs_again_after_its_lease(
+    database: Database, database_url: str, index: Index, lease: float, runs_again: bool
+) -> None:
+    command = [sys.executable, "-c", KILLED, database_url, NOW.isoformat(), str(lease)]
+    killed = await asyncio.to_thread(subprocess.run, command, timeout=60, check=False)
+    assert killed.returncode == -9
+    assert ("vectors" in await worker_of(database, index).run_due(NOW)) is runs_again
+
+
+async def test_worker_that_lost_its_lease_does_not_complete_the_job(database: Database) -> None:
+    schedule = Schedule(database, {"vectors": timedelta(seconds=30)})
+    await schedule.prepare(NOW)
+    late = await schedule.claim(NOW, lease=timedelta(seconds=-1))
+    second = await schedule.claim(NOW)
+    assert late is not None
+    assert second is not None
+    await schedule.complete(late, NOW)
+    assert await schedule.claim(NOW) is None
+    await schedule.complete(second, NOW)
+    assert await schedule.claim(NOW + timedelta(seconds=30)) is not None
+
+
+async def test_run_works_until_it_is_stopped(database: Database, index: Index, memories: Memories) -> None:
+    await add(memories)
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker_of(database, index).run(stop))
+    async with asyncio.timeout(30):
+        while not index.vectors:
+            await asyncio.sleep(0.01)
+        stop.set()
+        await running
+
+
+async def test_run_outlives_a_database_that_is_away(
+    database: Database, index: Index, caplog: pytest.LogCaptureFixture
+) -> None:
+    await database.close()
+    stop = asyncio.Event()
+    running = asyncio.create_task(worker_of(database, index).run(stop))
+    async with asyncio.timeout(30):
+        while "trying again" not in caplog.text:
+            await asyncio.sleep(0.01)
+        stop.set()
+        await running
