@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from recuerdo.nodes.call_llm.model import build_model
+from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Clock, Services, system_clock
 from recuerdo.state.errors import StoreError
 from recuerdo.state.plan import Plan
@@ -66,7 +67,7 @@ async def open_services(settings: Settings, parts: Parts) -> AsyncIterator[Servi
             sources=Sources([*_enabled(database, plan), *parts.sources]),
             calendar=MarketCalendar(),
             clock=parts.clock or system_clock,
-            tools=tuple(parts.tools),
+            toolbox=make_toolbox(plan, parts.tools),
         )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 from recuerdo.nodes.build_prompt.layouts import overhead
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.failure import failed
-from recuerdo.nodes.run_tools.schemas import bound_tools
+from recuerdo.nodes.run_tools.toolbox import bound_tools
 from recuerdo.state.blocks import Block, current, total_tokens
 from recuerdo.state.errors import BudgetError
 from recuerdo.state.sentences import load_sentences

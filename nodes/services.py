@@ -1,8 +1,9 @@
 """The services that nodes use beside the state: plan, model, stores, sources, clock."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -26,6 +27,14 @@ def system_clock() -> datetime:
 
 
 @dataclass(frozen=True)
+class Toolbox:
+    """The tools of an agent by name, and their schemas as they are sent."""
+
+    tools: dict[str, BaseTool] = field(default_factory=dict)
+    schemas: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Services:
     """Everything a node may use beside the state. Opened by :mod:`recuerdo.graph.services`."""
 
@@ -39,4 +48,4 @@ class Services:
     sources: Sources
     calendar: MarketCalendar
     clock: Clock
-    tools: tuple[BaseTool, ...] = ()
+    toolbox: Toolbox

@@ -3,6 +3,7 @@
 from typing import Any
 
 from recuerdo.nodes.build_context.alerts import alert_blocks
+from recuerdo.nodes.build_context.conversation import conversation_blocks
 from recuerdo.nodes.build_context.document import context_document
 from recuerdo.nodes.build_context.gather import gather
 from recuerdo.nodes.build_context.gathered import Gathered
@@ -55,6 +56,13 @@ def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) ->
         *profile_blocks(data, count),
         *preference_blocks(data, count),
         *history_blocks(history, plan, count),
+        *conversation_blocks(
+            data,
+            call.caller.conversation,
+            state.get("messages_count") or 0,
+            [topic["label"] for topic in state.get("topics") or []],
+            count,
+        ),
         *market_blocks(data, count),
         *portfolio_blocks(data, count),
         *alert_blocks(data, count),

@@ -19,7 +19,7 @@ def context_document(
         "market": _market(data),
         "conversation": {
             "id": conversation,
-            "started_at": data.started_at.isoformat() if data.started_at else None,
+            "started_at": data.phrasing.local(data.started_at).isoformat() if data.started_at else None,
             "messages_count": count,
             "summary": summary,
             "recent_topics": [topic["label"] for topic in topics],

@@ -10,7 +10,7 @@ from uuid import UUID
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.instructions import exchange_of
 from recuerdo.nodes.build_context.intent import read_intent
-from recuerdo.nodes.build_context.symbols import Resolution, instrument, resolve_symbols
+from recuerdo.nodes.build_context.symbols import instrument, resolve_symbols
 from recuerdo.nodes.call import Call
 from recuerdo.state.errors import RecuerdoError, StoreError
 from recuerdo.state.limits import FREQUENT_MENTIONS
@@ -36,7 +36,8 @@ async def gather(state: TurnState, call: Call) -> Gathered:
     )
     steps: dict[str, Fetched] = {}
     await _load_person(data, state, call, steps)
-    _resolve(data, state, steps)
+    # Off the loop: the first look loads tables, and a long message takes a while.
+    await asyncio.to_thread(_resolve, data, state, steps)
     await _load_market(data, call, steps)
     data.trace = [_build_step(name, steps[name]) for name in STEPS]
     return data
@@ -77,8 +78,8 @@ def _resolve(data: Gathered, state: TurnState, steps: dict[str, Fetched]) -> Non
         data.symbols, data.resolved_by = tuple(work["symbols"]), work["resolved_by"]
     else:
         recent = [topic["symbols"] for topic in reversed(state.get("topics") or []) if topic["symbols"]]
-        resolution: Resolution = resolve_symbols(work["turn"]["text"], recent, data.held)
-        data.symbols, data.resolved_by = resolution.symbols, resolution.how
+        resolution = resolve_symbols(work["turn"]["text"], recent, data.held)
+        data.symbols, data.resolved_by = resolution.symbols + resolution.unknown, resolution.how
     data.unknown_symbols = tuple(symbol for symbol in data.symbols if instrument(symbol) is None)
     ms = round((time.perf_counter() - started) * 1000, 3)
     steps["symbols"] = Fetched(data.symbols, "ok" if data.symbols else "empty", ms)

@@ -7,9 +7,9 @@ present round are blocks of their own, carried whole.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from recuerdo.stores.sensitive import redact
 
 from recuerdo.nodes.build_context.phrasing import as_data, fenced, sentences
 from recuerdo.state.blocks import (
@@ -24,6 +24,7 @@ from recuerdo.state.blocks import (
 from recuerdo.state.plan import Memory, Plan
 from recuerdo.state.rounds import is_chat_text, plain, visible_history
 from recuerdo.state.summary import extend_summary, shorten_summary
+from recuerdo.stores.sensitive import redact
 
 ONE_LINE_SUMMARY = 80
 """Tokens of the shortest summary, the floor of the history (C-3)."""
@@ -129,7 +130,9 @@ def redacted(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
     return [message.model_copy(update={"content": _clean(str(message.text))}) for message in messages]
 
 
+@lru_cache(maxsize=512)
 def _clean(text: str) -> str:
+    """A message stays the same for its life in the window, and looking through it takes longest."""
     return "\n".join(as_data(line) for line in redact(text).text.splitlines())
 
 

@@ -2,7 +2,7 @@
 
 from recuerdo.nodes.build_prompt.layouts import lay_out
 from recuerdo.nodes.call import Call
-from recuerdo.nodes.run_tools.schemas import bound_tools
+from recuerdo.nodes.run_tools.toolbox import bound_tools
 from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
 
 

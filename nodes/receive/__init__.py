@@ -1,10 +1,10 @@
 """Step 1 of the turn: take the message, the caller and the plan in force; open the turn's row (RF-46)."""
 
+import asyncio
 from typing import Literal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
-from recuerdo.stores.sensitive import redact
 
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.failure import failed
@@ -14,6 +14,7 @@ from recuerdo.state.errors import InputError, RecuerdoError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnInfo, TurnState, TurnUpdate
 from recuerdo.stores.postgres.turns import NewTurn
+from recuerdo.stores.sensitive import redact
 
 sentences = load_sentences(__package__)
 
@@ -49,7 +50,10 @@ def _newest(messages: list[AnyMessage]) -> HumanMessage:
 
 async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str) -> TurnInfo:
     caller, now = call.caller, call.services.clock()
-    language = detect_language(text, previous=_previous_language(state), default=call.services.plan.language)
+    # Off the loop: the first look loads a model and tables, and a long message takes a while.
+    language, redacted = await asyncio.to_thread(
+        _read, text, state.get("language"), call.services.plan.language
+    )
     turn_id = _turn_id(state, call, message, text)
     parent = state.get("last_turn")
     number = await call.turns.begin(
@@ -77,7 +81,7 @@ async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str)
         language=language,
         mode=caller.mode,
         text=text,
-        redacted=redact(text).text,
+        redacted=redacted,
     )
 
 
@@ -88,5 +92,6 @@ def _turn_id(state: TurnState, call: Call, message: HumanMessage, text: str) -> 
     return uuid5(NAMESPACE_URL, "\x1f".join(parts))
 
 
-def _previous_language(state: TurnState) -> str | None:
-    return state.get("language")
+def _read(text: str, previous: str | None, default: str) -> tuple[str, str]:
+    """The message's language, and its text without sensitive data."""
+    return detect_language(text, previous=previous, default=default), redact(text).text

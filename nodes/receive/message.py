@@ -7,7 +7,7 @@ from recuerdo.state.sentences import load_sentences
 
 sentences = load_sentences(__package__)
 
-LONGEST_MESSAGE = 100_000
+LONGEST_MESSAGE = 50_000
 """Characters of one message; far above what the token budget lets through."""
 
 LEASE = timedelta(minutes=5)

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools.base import ToolException
 
 from recuerdo.nodes.build_context.history import READ_ONLY, split_present
 from recuerdo.nodes.call import Call, Chunk
-from recuerdo.nodes.run_tools.schemas import tools_of
+from recuerdo.nodes.run_tools.tools import CALL
 from recuerdo.nodes.turn_log import log_messages
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnState, TurnUpdate, Work
@@ -32,11 +32,10 @@ async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     asked = state["messages"][-1]
     assert isinstance(asked, AIMessage), "the router sends only tool calls here"
     _, present = split_present(state["messages"], work["turn"]["message_id"])
-    tools = tools_of(call)
     first = len(present)
     results = await asyncio.gather(
         *(
-            _run(tools, requested, f"{work['turn']['id']}-{first + place}")
+            _run(call, requested, f"{work['turn']['id']}-{first + place}")
             for place, requested in enumerate(asked.tool_calls)
         )
     )
@@ -47,14 +46,17 @@ async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     return {"messages": capped, "work": {"tool_rounds": work.get("tool_rounds", 0) + 1}}
 
 
-async def _run(tools: dict[str, BaseTool], requested: Any, message_id: str) -> ToolMessage:
-    name = requested["name"]
+async def _run(call: Call, requested: Any, message_id: str) -> ToolMessage:
+    name, tools = requested["name"], call.services.toolbox.tools
     tool = tools.get(name)
     if tool is None:
         known = ", ".join(sorted(tools)) or "-"
         return _result(requested, message_id, f"There is no tool named {name}. Tools: {known}.", failed=True)
+    config: RunnableConfig = {"configurable": {CALL: call}}
     try:
-        output = await asyncio.wait_for(tool.ainvoke({**requested, "type": "tool_call"}), TOOL_SECONDS)
+        output = await asyncio.wait_for(
+            tool.ainvoke({**requested, "type": "tool_call"}, config), TOOL_SECONDS
+        )
     except TimeoutError:
         return _result(
             requested, message_id, f"{name} did not answer within {TOOL_SECONDS:g} s.", failed=True

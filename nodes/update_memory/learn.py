@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, AnyMessage
-from recuerdo.stores.sensitive import redact
 
-from recuerdo.nodes.build_context.symbols import find_symbols
+from recuerdo.nodes.build_context.symbols import instrument
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.update_memory.preferences import find_preferences
 from recuerdo.state.record import Learnt
@@ -15,6 +14,7 @@ from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import Work
 from recuerdo.stores.postgres.memories import NewMemory
 from recuerdo.stores.postgres.preferences import PreferenceChange
+from recuerdo.stores.sensitive import redact
 
 sentences = load_sentences(__package__)
 
@@ -59,10 +59,10 @@ async def learn(work: Work, present: Sequence[AnyMessage], call: Call) -> Lesson
         return Lesson()
     turn = work["turn"]
     known = work["context"].get("preferences", {})
-    symbols = [mention.symbol for mention in find_symbols(turn["text"]) if mention.certain and mention.known]
+    mentioned = work["symbols"] if work["resolved_by"] == "mentioned" else []
     return Lesson(
         preferences=find_preferences(turn["redacted"], known, turn["language"], turn["message_id"]),
-        symbols=list(dict.fromkeys(symbols)),
+        symbols=[symbol for symbol in mentioned if instrument(symbol)],
         memories=await _with_embeddings([*_notes(work), *_answers(work, present[-1])], call),
     )
 

@@ -34,7 +34,7 @@ insert into recuerdo.user_memory as kept
      message_id, turn_id, item, metadata, created_at, updated_at, confirmed_at, expires_at,
      vector_waiting_since)
 values
-    (%(id)s, %(tenant)s, %(assistant)s, %(user)s, %(kind)s, %(text)s, %(embedding)s::real[], %(embedder)s,
+    (%(id)s, %(tenant)s, %(assistant)s, %(user)s, %(kind)s, %(text)s, %(embedding)s, %(embedder)s,
      %(status)s, %(confidence)s, %(language)s, %(quote)s, %(message_id)s, %(turn)s, %(item)s, %(metadata)s,
      %(at)s, %(at)s, %(confirmed_at)s, %(expires_at)s, %(at)s)
 on conflict (id) do update set
@@ -49,9 +49,8 @@ returning xmax = 0 as added
 
 _VECTOR_COLUMNS = ("id", "tenant", "assistant", "user", "text", "embedding", "embedder")
 
-# The header of an array in PostgreSQL's binary form with one dimension, and what each float takes after it.
-_ARRAY_HEADER_BYTES = 20
-_ARRAY_ITEM = np.dtype([("length", ">i4"), ("value", ">f4")])
+# How embeddings are kept.
+_FLOAT = np.dtype("<f4")
 
 
 @dataclass(frozen=True)
@@ -170,11 +169,10 @@ class Memories:
         scope = self._scope(assistant, user, now)
         async with self._database.connection() as connection:
             cursor = connection.cursor(binary=True)
-            # The binary form goes straight into numpy; as Python lists 5,000 rows would take seconds.
             await cursor.execute(
-                f"select id, array_send(embedding) as vector from recuerdo.user_memory where {_IN_FORCE}"
-                " and embedder = %(embedder)s and cardinality(embedding) = %(dimensions)s",
-                {**scope, "embedder": embedder, "dimensions": len(embedding)},
+                f"select id, embedding from recuerdo.user_memory where {_IN_FORCE}"
+                " and embedder = %(embedder)s and octet_length(embedding) = %(bytes)s",
+                {**scope, "embedder": embedder, "bytes": _FLOAT.itemsize * len(embedding)},
             )
             rows = await cursor.fetchall()
         return await asyncio.to_thread(_most_similar, rows, embedding, limit)
@@ -255,7 +253,7 @@ async def write_memories(
         row = await _row(memory, at)
         row |= {"tenant": tenant, "assistant": assistant, "user": user, "turn": turn, "item": item}
         row["id"] = uuid5(_MEMORY_IDS, f"{tenant}\0{turn}\0{memory.kind}\0{item}") if turn else uuid4()
-        cursor = await connection.execute(_UPSERT, row)
+        cursor = await connection.execute(_UPSERT, {**row, "embedding": _encoded(row["embedding"])})
         if (change := await cursor.fetchone()) is None:
             continue
         action: Action = "added" if change["added"] else "updated"
@@ -268,24 +266,24 @@ async def write_memories(
 async def waiting_vectors(database: Database, *, limit: int) -> list[WaitingVector]:
     """Memories of every tenant whose vector waits, longest first: work of the worker."""
     async with database.connection() as connection:
-        cursor = connection.cursor(row_factory=class_row(WaitingVector), binary=True)
-        await cursor.execute(
+        cursor = await connection.execute(
             "select id, tenant, assistant, user_id as user, text, embedding, embedder,"
             " vector_waiting_since as since from recuerdo.user_memory"
             " where vector_waiting_since is not null and active"
             " order by vector_waiting_since, id limit %s",
             (limit,),
         )
-        return await cursor.fetchall()
+        rows = await cursor.fetchall()
+    return [WaitingVector(**{**row, "embedding": _decoded(row["embedding"])}) for row in rows]
 
 
 async def store_embeddings(database: Database, vectors: Sequence[WaitingVector]) -> None:
     """Keep the embeddings beside the texts they were made of, unless a text has changed meanwhile."""
     async with database.connection() as connection:
         await connection.cursor().executemany(
-            "update recuerdo.user_memory set embedding = %(embedding)s::real[], embedder = %(embedder)s"
+            "update recuerdo.user_memory set embedding = %(embedding)s, embedder = %(embedder)s"
             " where tenant = %(tenant)s and id = %(id)s and text = %(text)s",
-            [vars(vector) for vector in vectors],
+            [{**vars(vector), "embedding": _encoded(vector.embedding)} for vector in vectors],
         )
 
 
@@ -382,11 +380,19 @@ async def _row(memory: NewMemory, at: datetime) -> dict[str, Any]:
     }
 
 
+def _encoded(embedding: Sequence[float] | None) -> bytes | None:
+    return None if embedding is None else np.asarray(embedding, _FLOAT).tobytes()
+
+
+def _decoded(embedding: bytes | None) -> list[float] | None:
+    return None if embedding is None else np.frombuffer(embedding, _FLOAT).tolist()
+
+
 def _most_similar(rows: Sequence[dict[str, Any]], embedding: Sequence[float], limit: int) -> list[Nearest]:
     if not rows:
         return []
-    items = np.frombuffer(b"".join(row["vector"][_ARRAY_HEADER_BYTES:] for row in rows), dtype=_ARRAY_ITEM)
-    matrix = items["value"].astype(np.float32).reshape(len(rows), len(embedding))
+    stored = np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=_FLOAT)
+    matrix = stored.reshape(len(rows), len(embedding))
     query = np.asarray(embedding, dtype=np.float32)
     lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)
     similarities = np.divide(matrix @ query, lengths, out=np.zeros(len(rows), np.float32), where=lengths > 0)

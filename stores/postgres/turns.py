@@ -263,7 +263,8 @@ class TurnLog:
     async def add_messages(self, turn: UUID, messages: Sequence[NewMessage], *, position: int) -> None:
         """Write messages of a running turn before its end; the user's message has position 0.
 
-        So a tool's whole result can be read by reference in the same turn. Raises BusyError when the turn no longer holds its lease.
+        So a tool's whole result can be read by reference in the same turn. Raises BusyError when the turn no
+        longer holds its lease.
         """
         async with self._database.transaction() as connection:
             held = await self._hold(connection, turn)

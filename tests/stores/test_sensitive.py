@@ -72,6 +72,7 @@ def test_rf_33_its_own_sentence_loses_card_amount_and_account() -> None:
         ("en mi cuenta hay 15000", "balance", ["15000"]),
         ("tengo dos mil dólares en el banco", "balance", ["dos mil"]),
         ("invertí 10000 USD en Tesla", "balance", ["10000"]),
+        ("mi cartera está en 12000 €", "balance", ["12000"]),
         ("mi hipoteca es de 180.000 euros", "balance", ["180.000"]),
     ],
 )

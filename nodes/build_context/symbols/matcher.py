@@ -79,6 +79,7 @@ class _View:
         self.folded = comparable(self.plain)
         self.language = word_votes(self.plain[:_LANGUAGE_SAMPLE]).winner
         self.shouting = _is_shouting(self.plain)
+        self.whole = self.folded.strip(" .,!?¿¡")
 
     def before(self, start: int) -> list[str]:
         """Folded words of the same sentence before ``start``, the nearest first."""
@@ -173,7 +174,7 @@ def _name_standing(
         return "sure"
     if _is_elsewhere(view, name, start, end):
         return None
-    if cue or not languages or view.folded.strip(" .,!?¿¡") == name:
+    if cue or not languages or view.whole == name:
         return "sure"
     foreign = view.language is not None and view.language not in languages
     if view.shouting or not view.plain[start].isupper():
@@ -228,7 +229,10 @@ def _ticker_standing(view: _View, found: Instrument, start: int, end: int) -> _S
         return "sure"
     cue = _nearest_cue(view, start, end)
     if not view.plain[start:end].isupper():
-        return "sure" if cue == "stock" and found.ticker == "capitals" else None
+        if cue == "stock" and found.ticker == "capitals":
+            return "sure"
+        # "eth y sol": coins are written in small letters, beside others of their kind.
+        return "listed" if found.kind == "crypto" else None
     if found.ticker == "capitals" or cue == "stock":
         return "sure"
     if view.shouting:

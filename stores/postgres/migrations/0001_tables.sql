@@ -99,7 +99,7 @@ create table recuerdo.user_memory (
     user_id text not null check (user_id <> ''),
     kind text not null check (kind <> ''),
     text text not null,
-    embedding real[],
+    embedding bytea storage external,          -- float32, little-endian: read straight into an array
     embedder text,
     status text not null check (status in ('low', 'confirmed', 'published')),
     confidence real check (confidence between 0 and 1),
@@ -117,7 +117,8 @@ create table recuerdo.user_memory (
     vector_waiting_since timestamptz,          -- null: the index has the vector
     unique (tenant, turn_id, kind, item),
     check ((embedding is null) = (embedder is null))
-);
+-- Embeddings stay in the row: the exact scan of a user's rows need not fetch each from elsewhere.
+) with (toast_tuple_target = 8160);
 create index memory_of_user on recuerdo.user_memory (tenant, assistant, user_id, updated_at desc);
 create index memory_by_expiry on recuerdo.user_memory (expires_at) where expires_at is not null;
 create index memory_waiting on recuerdo.user_memory (vector_waiting_since) where vector_waiting_since is not null;

@@ -1,0 +1,51 @@
+"""Agents on the run's PostgreSQL server, with the platform data of CARLOS."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recuerdo.agent import Agent
+from tests.recuerdo.carlos import House, SettableClock, seed
+
+OpenAgent = Callable[..., Awaitable[Agent]]
+
+VARIABLES = ("DATABASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "RECUERDO_MODEL", "RECUERDO_PLAN")
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_tester(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RECUERDO_DATA", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def clock() -> SettableClock:
+    return SettableClock()
+
+
+@pytest.fixture
+def house(database_url: str, tmp_path: Path, clock: SettableClock) -> House:
+    return House(database_url, tmp_path / "data", clock)
+
+
+@pytest.fixture
+async def open_agent(house: House) -> AsyncIterator[OpenAgent]:
+    """Opens agents that know CARLOS and close with the test."""
+    async with AsyncExitStack() as stack:
+
+        async def opened(**parts: Any) -> Agent:
+            agent = await stack.enter_async_context(house.open(**parts))
+            await seed(agent)
+            return agent
+
+        yield opened
+
+
+@pytest.fixture
+async def agent(open_agent: OpenAgent) -> Agent:
+    """An agent with the offline responder, which quotes its prompt."""
+    return await open_agent()
