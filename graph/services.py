@@ -9,13 +9,13 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
-from recuerdo.nodes.call_llm.model import build_model
+from recuerdo.nodes.call_llm.model import build_model, close_model
 from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Clock, Services, system_clock
-from recuerdo.state.errors import StoreError
+from recuerdo.state.errors import RecuerdoError, StoreError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
-from recuerdo.stores.chroma import open_index
+from recuerdo.stores.chroma import VectorIndex, open_index
 from recuerdo.stores.embeddings import BundledEmbedder, Embedder, LangChainEmbedder
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.database import Database
@@ -23,6 +23,7 @@ from recuerdo.stores.postgres.embedded import EmbeddedServer
 from recuerdo.stores.postgres.platform import platform_sources
 from recuerdo.stores.settings import Settings
 from recuerdo.stores.sources.calendar import MarketCalendar
+from recuerdo.stores.sources.calendar_cache import CalendarCache
 from recuerdo.stores.sources.registry import Source, Sources
 from recuerdo.stores.tokens import TokenCounter, encoding_for
 
@@ -48,27 +49,44 @@ async def open_services(settings: Settings, parts: Parts) -> AsyncIterator[Servi
     Raises SettingsError or StoreError when a part cannot be opened; what was open by then is closed.
     """
     async with AsyncExitStack() as stack:
-        plan = await _plan(settings, parts)
-        model = await asyncio.to_thread(build_model, settings) if parts.model is None else parts.model
-        conninfo = await _conninfo(settings, stack)
-        database = await Database.open(conninfo)
-        stack.push_async_callback(database.close)
-        embedder: Embedder = LangChainEmbedder(parts.embeddings) if parts.embeddings else BundledEmbedder()
-        index = await open_index(settings.data / "chroma", embedder)
-        stack.push_async_callback(index.close)
-        yield Services(
-            settings=settings,
-            plan=plan,
-            model=model,
-            database=database,
-            index=index,
-            embedder=embedder,
-            counter=await asyncio.to_thread(TokenCounter, encoding_for(settings.model)),
-            sources=Sources([*_enabled(database, plan), *parts.sources]),
-            calendar=MarketCalendar(),
-            clock=parts.clock or system_clock,
-            toolbox=make_toolbox(plan, parts.tools),
-        )
+        yield await _open(settings, parts, stack)
+
+
+async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Services:
+    plan = await _plan(settings, parts)
+    toolbox = make_toolbox(plan, parts.tools)
+    embedder: Embedder = LangChainEmbedder(parts.embeddings) if parts.embeddings else BundledEmbedder()
+    await asyncio.to_thread(_make_folder, settings)
+    # Side by side: each of these takes long, and each in its own way.
+    try:
+        async with asyncio.TaskGroup() as opening:
+            model = opening.create_task(_model(settings, parts, stack))
+            counter = opening.create_task(asyncio.to_thread(TokenCounter, encoding_for(settings.model)))
+            index = opening.create_task(_index(settings, embedder, stack))
+            database = opening.create_task(_database(settings, stack))
+    except* RecuerdoError as failures:
+        raise failures.exceptions[0] from None
+    return Services(
+        settings=settings,
+        plan=plan,
+        model=model.result(),
+        database=database.result(),
+        index=index.result(),
+        embedder=embedder,
+        counter=counter.result(),
+        sources=Sources([*_enabled(database.result(), plan), *parts.sources]),
+        calendar=MarketCalendar(CalendarCache(settings.data / "calendars")),
+        clock=parts.clock or system_clock,
+        toolbox=toolbox,
+    )
+
+
+async def _model(settings: Settings, parts: Parts, stack: AsyncExitStack) -> BaseChatModel:
+    if parts.model is not None:
+        return parts.model
+    model = await asyncio.to_thread(build_model, settings)
+    stack.push_async_callback(close_model, model)
+    return model
 
 
 async def _plan(settings: Settings, parts: Parts) -> Plan:
@@ -77,11 +95,22 @@ async def _plan(settings: Settings, parts: Parts) -> Plan:
     return await asyncio.to_thread(load_plan, parts.plan or settings.plan)
 
 
+async def _index(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> VectorIndex:
+    index = await open_index(settings.data / "chroma", embedder)
+    stack.push_async_callback(index.close)
+    return index
+
+
+async def _database(settings: Settings, stack: AsyncExitStack) -> Database:
+    database = await Database.open(await _conninfo(settings, stack))
+    stack.push_async_callback(database.close)
+    return database
+
+
 async def _conninfo(settings: Settings, stack: AsyncExitStack) -> str:
     """The configured server, else the embedded one in the data folder."""
     if settings.database_url:
         return settings.database_url.get_secret_value()
-    await asyncio.to_thread(_make_folder, settings)
     server = EmbeddedServer(settings.data / "postgres")
     conninfo = await asyncio.to_thread(server.start)
     stack.push_async_callback(asyncio.to_thread, server.stop)

@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langgraph.checkpoint.memory import InMemorySaver
 
 from recuerdo.background_loop import BackgroundLoop
 from recuerdo.conversations import Conversations
@@ -240,19 +241,24 @@ class AgentOpening:
         async with AsyncExitStack() as stack:
             settings = await asyncio.to_thread(Settings.load) if self._settings is None else self._settings
             services = await stack.enter_async_context(open_services(settings, self._parts))
-            saver = await open_saver(services.database)
+            # What a preview leaves behind goes with its agent (LA-7, C-14).
+            preview = self._mode == "preview"
+            saver = InMemorySaver() if preview else await open_saver(services.database)
 
             async def provide() -> Services:
                 return services
 
             stop = asyncio.Event()
-            worker = Worker(services.database, services.index, services.embedder, services.clock)
+            tenant = self._tenant or settings.tenant
+            worker = Worker(
+                services.database, services.index, services.embedder, services.clock, tenant=tenant
+            )
             task = asyncio.create_task(worker.run(stop))
             stack.push_async_callback(_stop_worker, stop, task)
             agent = Agent(
                 services,
                 build_turn_graph(provide, saver),
-                self._tenant or settings.tenant,
+                tenant,
                 self._assistant or services.plan.name,
                 self._mode,
             )

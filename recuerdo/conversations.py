@@ -1,7 +1,9 @@
 """Conversations of one tenant: read, list, clear (RF-2, RF-42, IM-36)."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
+from recuerdo.state.record import TurnRecord
 from recuerdo.stores.postgres.checkpoints import delete_thread
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.turns import ConversationInfo, StoredMessage, TurnLog, Usage
@@ -26,6 +28,11 @@ class Conversations:
     async def list(self, *, user: str, limit: int = 50) -> Sequence[ConversationInfo]:
         """The user's conversations, newest first."""
         return await self._log.conversations(user, limit=limit)
+
+    async def record(self, turn: UUID, *, user: str | None = None) -> TurnRecord | None:
+        """What went into the turn's prompt (IM-45); None when it is not the user's or left none."""
+        record = await self._log.record(turn, user)
+        return TurnRecord.model_validate(record) if record else None
 
     async def usage(self, conversation: str, *, user: str | None = None) -> Usage:
         """Tokens of the whole conversation (RF-21)."""

@@ -34,7 +34,8 @@ def fit(blocks: Sequence[Block], overhead: int, budget: Budget) -> Fitted:
 
     ``overhead`` is what no block can save (message frames, tool schemas). The target counts until only
     critical blocks and the floors of High are left; from there on the limit does. The result may be above
-    the limit only when critical content alone is: the caller must then not send it.
+    the limit only when critical content is, with the last rungs of what may not vanish: the caller must then
+    not send it.
     """
     fitted = [Block(**block) for block in blocks]
     tokens = total_tokens(fitted, overhead)

@@ -18,9 +18,6 @@ SYMBOL_INTEREST_DAYS = 30
 """Days over which mentions of a symbol are counted (A-3)."""
 
 FREQUENT_MENTIONS = 3
-"""Mentions within those days that make a symbol one of frequent interest (A-3)."""
-
-FREQUENT_MENTIONS = 3
 """Mentions within those days from which on a symbol counts as frequent (RF-8, A-3)."""
 
 TURNS_KEPT_FOR_TIME_TRAVEL = 20

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from recuerdo.state.errors import SettingsError
 from recuerdo.state.sentences import Sentence, load_sentences
@@ -64,7 +65,7 @@ class Limits(_Part):
     @model_validator(mode="after")
     def _target_below_limit(self) -> "Limits":
         if self.compress_above > self.max_input:
-            raise ValueError("compress_above must not be larger than max_input")
+            raise PydanticCustomError("target_above_limit", "compress_above > max_input")
         return self
 
 
@@ -106,21 +107,47 @@ def read_plan(text: str, origin: str) -> Plan:
     Raises SettingsError that names the field, what is wrong with it and the allowed range.
     """
     try:
-        raw = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        raw = _lists_to_tuples(yaml.safe_load(text))
+    # PyYAML lets a date that does not exist, a number of 5,000 digits and endless nesting through as these.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "?"
         raise SettingsError(sentences("plan_not_yaml", origin=origin, place=place)) from None
     if not isinstance(raw, dict):
         raise SettingsError(sentences("plan_not_a_mapping", origin=origin))
     try:
-        return Plan.model_validate(_lists_to_tuples(raw))
+        return Plan.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "plan"
         raise SettingsError(
-            sentences("plan_invalid", origin=origin, field=field, reason=first["msg"])
+            sentences("plan_invalid", origin=origin, field=field, reason=_reason(first))
         ) from None
+
+
+_NOT_IN_RANGE = {"int_type", "int_from_float", "greater_than_equal", "less_than_equal"}
+
+
+def _reason(error: ErrorDetails) -> Sentence | str:
+    """What is wrong with a field, in both languages; the checker's own words for what has no sentence."""
+    if error["type"] in _NOT_IN_RANGE:
+        return _range(error["loc"])
+    key = f"plan_{error['type']}"
+    # "'es' or 'en'" is English only.
+    values = {name: str(value).replace(" or ", ", ") for name, value in error.get("ctx", {}).items()}
+    return sentences(key, **values) if key in sentences else error["msg"]
+
+
+def _range(place: tuple[int | str, ...]) -> Sentence:
+    """The whole numbers that the field at ``place`` takes (LA-11)."""
+    schema = Plan.model_json_schema()
+    field = schema
+    for part in place:
+        field = field["properties"][part]
+        field = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
+    number = next((option for option in field.get("anyOf", ()) if option["type"] == "integer"), field)
+    low, high = number["minimum"], number.get("maximum")
+    return sentences("plan_at_least", low=low) if high is None else sentences("plan_range", low=low, high=high)
 
 
 def _lists_to_tuples(value: Any) -> Any:

@@ -60,31 +60,42 @@ def whole_trace(messages: Sequence[AnyMessage]) -> bool:
 
 
 def visible_history(past: Sequence[AnyMessage], memory: Memory) -> list[list[AnyMessage]]:
-    """The finished rounds that may enter the prompt, oldest first.
+    """The rounds before the current message that may enter the prompt, oldest first.
 
     Rounds choose the candidates and the cap chooses what is verbatim (C-1); older rounds are plain text,
-    the newest ``full_context`` ones keep their tool traces. With short-term memory off: nothing (C-28).
+    the newest ``full_context`` ones keep their tool traces. Questions that wait for their answer belong to
+    the present round: they are shown, and count as no round (LA-3). With short-term memory off: nothing
+    (C-28).
     """
     if not memory.short_term.enabled:
         return []
-    rounds = split_rounds(past)[-memory.short_term.rounds :]
-    traced_from = len(rounds) - memory.full_context.rounds
+    rounds = split_rounds(past)
+    waiting = int(_only_questions(rounds[-1] if rounds else None))
+    rounds = rounds[-(memory.short_term.rounds + waiting) :]
+    traced_from = len(rounds) - waiting - memory.full_context.rounds
     shown = [
         list(messages) if index >= traced_from and whole_trace(messages) else plain(messages)
         for index, messages in enumerate(rounds)
     ]
-    return _newest_within([r for r in shown if r], memory.short_term.max_messages)
+    cap = memory.short_term.max_messages
+    visible = _newest_within([r for r in shown if r], cap)
+    if cap is not None and visible and chat_count(visible[0]) >= cap:
+        return [plain(visible[0])[-(cap - 1) :]]
+    return visible
 
 
 def _newest_within(rounds: list[list[AnyMessage]], max_messages: int | None) -> list[list[AnyMessage]]:
-    """The newest whole rounds that leave a place for the current message under the cap (A-1)."""
+    """The newest whole rounds that leave a place for the current message under the cap (A-1).
+
+    The newest round is always among them, also when it is larger than that: what was said last is never
+    forgotten (C-4).
+    """
     if max_messages is None:
         return rounds
-    room = max_messages - 1
-    start = len(rounds)
-    while start > 0 and chat_count(rounds[start - 1]) <= room:
+    counts = [chat_count(messages) for messages in rounds]
+    start = max(len(rounds) - 1, 0)
+    while start > 0 and sum(counts[start - 1 :]) < max_messages:
         start -= 1
-        room -= chat_count(rounds[start])
     return rounds[start:]
 
 
@@ -92,11 +103,11 @@ def window_cut(messages: Sequence[AnyMessage], memory: Memory) -> int:
     """How many messages leave the window after a turn, for the summary to cover. Never splits a round.
 
     When the next message would pass the cap, all but about 5 rounds leave in one step; whatever is older
-    than the configured rounds leaves at once, since it will not be shown again (C-1).
+    than the configured rounds leaves at once, since it will not be shown again (C-1). The newest round stays.
     """
     rounds = split_rounds(messages)
     kept = rounds[-memory.short_term.rounds :]
     cap = memory.short_term.max_messages
     if cap is not None and chat_count([m for r in kept for m in r]) >= cap:
-        kept = _newest_within(kept[-ROUNDS_KEPT_AT_A_CUT:], cap - 1)
+        kept = _newest_within(kept[-ROUNDS_KEPT_AT_A_CUT:], cap)
     return len(messages) - sum(map(len, kept))

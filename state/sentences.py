@@ -15,12 +15,19 @@ class Sentence:
     en: str
 
     def with_values(self, **values: object) -> "Sentence":
-        """Fill the places in both languages."""
-        return Sentence(self.es.format(**values), self.en.format(**values))
+        """Fill the places in both languages; a value that is itself a sentence is said in each."""
+        return Sentence(self.es.format(**_said(values, "es")), self.en.format(**_said(values, "en")))
 
     def in_language(self, language: str | None) -> str:
         """The text in ``language``; English for anything but Spanish."""
         return self.es if (language or "").startswith("es") else self.en
+
+
+def _said(values: dict[str, object], language: str) -> dict[str, object]:
+    return {
+        name: value.in_language(language) if isinstance(value, Sentence) else value
+        for name, value in values.items()
+    }
 
 
 class Sentences:
@@ -33,6 +40,10 @@ class Sentences:
         """The sentence ``key`` with its places filled. An unknown key is a fault of ours: KeyError."""
         sentence = self._table[key]
         return sentence.with_values(**values) if values else sentence
+
+    def __contains__(self, key: str) -> bool:
+        """Whether there is a sentence ``key``."""
+        return key in self._table
 
 
 @cache

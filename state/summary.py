@@ -5,6 +5,7 @@ kept in their old order. The same input gives the same output.
 """
 
 import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from recuerdo.state.sentences import load_sentences
 sentences = load_sentences(__package__)
 
 LONGEST_LINE = 220
-"""Characters of one summary line; a longer sentence is cut at a word."""
+"""Characters of one summary line; a longer sentence makes several lines, so no figure of it is lost."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 _FIGURE = re.compile(r"\d")
@@ -60,15 +61,12 @@ def _lines_of(message: AnyMessage, language: str) -> list[str]:
         key = "summary_assistant"
     else:
         return []
-    said = [part.strip() for part in _SENTENCE_END.split(str(message.text)) if part.strip()]
-    return ["- " + sentences(key, text=_cut(text)).in_language(language) for text in said]
+    said = [line for part in _SENTENCE_END.split(str(message.text)) for line in _wrapped(part)]
+    return ["- " + sentences(key, text=text).in_language(language) for text in said]
 
 
-def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    if len(text) <= LONGEST_LINE:
-        return text
-    return text[:LONGEST_LINE].rsplit(" ", 1)[0] + "…"
+def _wrapped(sentence: str) -> list[str]:
+    return textwrap.wrap(" ".join(sentence.split()), LONGEST_LINE, break_on_hyphens=False)
 
 
 def _best(lines: Sequence[str], max_tokens: int, count: CountTokens) -> str:
@@ -83,7 +81,17 @@ def _best(lines: Sequence[str], max_tokens: int, count: CountTokens) -> str:
         if cost <= left:
             kept.append(line)
             left -= cost
+    if ranked and not kept:
+        return _beginning(ranked[0].text, max_tokens, count)
     return "\n".join(line.text for line in sorted(kept, key=lambda line: line.position))
+
+
+def _beginning(line: str, max_tokens: int, count: CountTokens) -> str:
+    """As much of a line as fits: a summary is never empty where something was said."""
+    length = len(line)
+    while length and count(line[:length] + "…\n") > max_tokens:
+        length = length * 3 // 4
+    return line[:length] + "…" if length else ""
 
 
 _USER_PREFIXES = tuple(

@@ -21,7 +21,12 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_file=".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True, populate_by_name=True, frozen=True
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+        frozen=True,
     )
 
     data: Path = Field(default_factory=lambda: user_data_path("recuerdo"), alias="RECUERDO_DATA")
@@ -30,7 +35,7 @@ class Settings(BaseSettings):
     model: str | None = Field(default=None, alias="RECUERDO_MODEL")
     database_url: SecretStr | None = Field(default=None, alias="DATABASE_URL")
     openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
-    openai_base_url: str | None = Field(default=None, alias="OPENAI_BASE_URL")
+    openai_base_url: SecretStr | None = Field(default=None, alias="OPENAI_BASE_URL")
 
     @classmethod
     def load(cls) -> Self:

@@ -40,9 +40,9 @@ _PERIODS = {
     "vectors": timedelta(seconds=30),
     "leftovers": timedelta(minutes=10),
     "checkpoints": timedelta(hours=1),
-    # C-33: reads check the expiry themselves; the sweep only deletes.
-    "expired": timedelta(hours=6),
 }
+# C-33: reads check the expiry themselves; the sweep only deletes.
+_EXPIRY_PERIOD = timedelta(hours=6)
 _BATCH = 256
 _BATCHES_PER_RUN = 40
 _IDLE_SECONDS = 5.0
@@ -51,7 +51,8 @@ _IDLE_SECONDS = 5.0
 class Worker:
     """Runs what is due. Any number of workers may run at once: each due job runs in one of them.
 
-    It works across tenants, on behalf of the operator.
+    It works across tenants, on behalf of the operator. ``tenant`` narrows what goes by the clock, the
+    deletion of what has expired: an agent on a clock of its own must not sweep tenants that live on another.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Worker:
         embedder: Embedder,
         clock: Callable[[], datetime],
         *,
+        tenant: str | None = None,
         lease: timedelta = JOB_LEASE,
     ) -> None:
         self._database = database
@@ -68,14 +70,15 @@ class Worker:
         self._embedder = embedder
         self._clock = clock
         self._lease = lease
-        self._schedule = Schedule(database, _PERIODS)
+        expired = f"expired:{tenant}" if tenant else "expired"
+        self._schedule = Schedule(database, {**_PERIODS, expired: _EXPIRY_PERIOD})
         self._jobs: dict[str, Callable[[datetime], Awaitable[object]]] = {
             "abandoned_turns": lambda now: fail_abandoned(database, now),
             "vector_deletions": self._delete_vectors,
             "vectors": self._index_vectors,
             "leftovers": lambda now: remove_leftovers(database),
             "checkpoints": lambda now: prune(database),
-            "expired": lambda now: delete_expired(database, now, actor=ACTOR),
+            expired: lambda now: delete_expired(database, now, actor=ACTOR, tenant=tenant),
         }
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -145,6 +145,8 @@ async def _nearest(text: str, now: datetime, call: Call) -> list[UUID]:
     """Ids of the nearest memories, from the index or, while it is away, from PostgreSQL alone."""
     services, caller = call.services, call.caller
     user = str(caller.user)
+    if not await call.memories.any(caller.assistant, user, now):
+        return []
     embedding = await services.embedder.embed_query(text)
     try:
         hits = await services.index.query(caller.tenant, caller.assistant, user, embedding, RECALLED_AT_MOST)

@@ -18,11 +18,10 @@ from recuerdo.state.blocks import (
     CountTokens,
     Rung,
     make_block,
-    message_tokens,
     messages_rung,
 )
 from recuerdo.state.plan import Memory, Plan
-from recuerdo.state.rounds import is_chat_text, plain, visible_history
+from recuerdo.state.rounds import plain, visible_history
 from recuerdo.state.summary import extend_summary, shorten_summary
 from recuerdo.stores.sensitive import redact
 
@@ -31,6 +30,7 @@ ONE_LINE_SUMMARY = 80
 
 HISTORY_ORDER = 40
 TRACE_ORDER = 30
+NEWEST_TRACE_ORDER = 39
 ROUND_LADDER = (5, 3, 2, 1, 0)
 
 READ_ONLY = "read_only"
@@ -62,15 +62,26 @@ def history_blocks(past: Past, plan: Plan, count: CountTokens) -> list[Block]:
     rounds = visible_history(past.messages, plan.memory)
     texts = [plain(messages) for messages in rounds]
     flat = [message for messages in texts for message in messages]
-    critical = flat[len(flat) - plan.limits.critical_messages :] if plan.limits.critical_messages else []
+    critical = flat[-plan.limits.critical_messages :] if plan.limits.critical_messages else []
     critical_ids = {message.id for message in critical}
     older = [[m for m in messages if m.id not in critical_ids] for messages in texts]
-    summary = past.summary if plan.memory.short_term.enabled else ""
+    summary = _not_verbatim(past, flat, plan.memory, count)
     return [
         *_older([messages for messages in older if messages], summary, past.language, plan.memory, count),
         *_critical(critical, count),
         *_traces(rounds, plan.memory.full_context.rounds, past.language, count),
     ]
+
+
+def _not_verbatim(past: Past, shown: Sequence[AnyMessage], memory: Memory, count: CountTokens) -> str:
+    """The summary of all that is not shown: what has left the window, and what the cap hides in it (C-1)."""
+    if not memory.short_term.enabled:
+        return ""
+    ids = {message.id for message in shown}
+    hidden = [message for message in plain(past.messages) if message.id not in ids]
+    if not hidden:
+        return past.summary
+    return _summarise([hidden], past.summary, past.language, memory.summary.max_tokens, count)
 
 
 def _critical(messages: list[AnyMessage], count: CountTokens) -> list[Block]:
@@ -137,24 +148,27 @@ def _clean(text: str) -> str:
 
 
 def _traces(rounds: list[list[AnyMessage]], traced: int, language: str, count: CountTokens) -> list[Block]:
-    """Tool traces of earlier rounds: all or none, the oldest first to go, the newest only shortened (C-5)."""
+    """Tool traces of earlier rounds: all or none, the oldest first to go (C-4, C-5).
+
+    The newest one is cleared, then goes, only beyond the hard limit, last but for the summary (C-3). A
+    message with text and calls is counted here and in the history: either may be left without the other.
+    """
     with_trace = [(place, r) for place, r in enumerate(rounds) if any(_is_trace(m) for m in r)]
     blocks = []
     for place, messages in with_trace[-traced:] if traced else []:
         trace = [message for message in messages if _is_trace(message)]
-        newest = place == len(rounds) - 1
-        rungs = [_trace_rung("whole", trace, count, floor=newest)]
-        rungs.append(
-            _trace_rung("read-only results cleared", cleared(trace, language), count) if newest else REMOVED
-        )
+        newest = place == with_trace[-1][0]
+        rungs = [messages_rung("whole", trace, count, floor=newest)]
+        if newest:
+            rungs.append(messages_rung("read-only results cleared", cleared(trace, language), count))
         blocks.append(
             make_block(
                 f"tool_trace:{len(rounds) - place}",
                 "high",
                 "history",
-                rungs,
+                [*rungs, REMOVED],
                 source="history",
-                order=99 if newest else TRACE_ORDER,
+                order=NEWEST_TRACE_ORDER if newest else TRACE_ORDER,
                 relevance=float(place),
             )
         )
@@ -163,13 +177,6 @@ def _traces(rounds: list[list[AnyMessage]], traced: int, language: str, count: C
 
 def _is_trace(message: AnyMessage) -> bool:
     return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
-
-
-def _trace_rung(name: str, trace: list[AnyMessage], count: CountTokens, *, floor: bool = False) -> Rung:
-    """A trace beside the plain texts: a message that has both text and calls is counted once."""
-    rung = messages_rung(name, trace, count, floor=floor)
-    counted_elsewhere = sum(message_tokens(m, count) for m in plain(trace) if is_chat_text(m))
-    return {**rung, "tokens": rung["tokens"] - counted_elsewhere}
 
 
 def cleared(messages: Sequence[AnyMessage], language: str) -> list[AnyMessage]:

@@ -27,11 +27,12 @@ def build_model(settings: Settings) -> BaseChatModel:
 
     Raises SettingsError when the base URL cannot be one, or when a model is named and no place to find it.
     """
-    if settings.openai_api_key or settings.openai_base_url:
+    base_url = settings.openai_base_url
+    if settings.openai_api_key or base_url:
         # Late, for its import time: who uses no such model does not pay for it.
         from recuerdo.nodes.call_llm.completions import connect
 
-        endpoint = Endpoint.parse(settings.openai_base_url)
+        endpoint = Endpoint.parse(base_url.get_secret_value() if base_url else None)
         return connect(settings.model or DEFAULT_MODEL, settings.openai_api_key or _NO_KEY, endpoint)
     if settings.model:
         raise SettingsError(sentences("model_without_endpoint", model=settings.model))

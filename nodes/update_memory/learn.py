@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 
 from recuerdo.nodes.build_context.symbols import instrument
 from recuerdo.nodes.call import Call
+from recuerdo.nodes.call_llm.offline import FROM_PROMPT
 from recuerdo.nodes.update_memory.preferences import find_preferences
 from recuerdo.state.record import Learnt
 from recuerdo.state.sentences import load_sentences
@@ -20,9 +21,6 @@ sentences = load_sentences(__package__)
 
 LONGEST_ANSWER = 1500
 """Characters of an answer that are remembered beside its question."""
-
-FROM_PROMPT = "recuerdo_nothing_new"
-"""Key in a reply's ``response_metadata``: the reply only quotes the prompt, so nothing is learnt from it."""
 
 _NOTE = re.compile(
     r"^\s*(?:#MEMORY#|(?:por favor[, ]+)?recuerda que|(?:please )?remember that)\s+(.{3,})$",

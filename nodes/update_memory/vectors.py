@@ -5,20 +5,16 @@ from collections.abc import Sequence
 
 from recuerdo.nodes.call import Call
 from recuerdo.state.errors import StoreError
-from recuerdo.stores.chroma import VectorItem
-from recuerdo.stores.postgres.memories import WaitingVector, mark_indexed
+from recuerdo.stores.postgres.memories import WaitingVector
+from recuerdo.stores.worker import index_vectors
 
 logger = logging.getLogger(__name__)
 
 
 async def index_memories(call: Call, waiting: Sequence[WaitingVector]) -> None:
-    """Write the vectors and note that they no longer wait. An index that is away costs nothing."""
-    items = [w for w in waiting if w.embedding is not None]
-    if not items or call.services.index.unavailable:
-        return
-    vectors = [VectorItem(str(w.id), w.user, w.embedding or []) for w in items]
+    """Bring new memories into the index. One that is away costs nothing: the memories wait for the worker."""
+    services = call.services
     try:
-        await call.services.index.upsert(call.caller.tenant, call.caller.assistant, vectors)
-        await mark_indexed(call.services.database, items)
+        await index_vectors(services.database, services.index, services.embedder, waiting)
     except StoreError as error:
         logger.warning("vectors wait for the worker: %s", type(error).__name__)

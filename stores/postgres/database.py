@@ -6,6 +6,7 @@ from typing import Self
 
 from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
@@ -111,6 +112,8 @@ async def _prepare(conninfo: str) -> bool:
         ) as connection:
             await migrate(connection)
             return await _is_pooled(connection)
+    except InsufficientPrivilege as error:
+        raise StoreError(_sentences("database_not_permitted")) from error
     except OperationalError as error:
         # libpq quotes parts of the address, and so, in an address with a slip, perhaps the password.
         raise StoreError(_sentences(_connection_fault(error))) from None

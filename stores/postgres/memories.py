@@ -152,6 +152,16 @@ class Memories:
         """The user's memories that are in force, newest first."""
         return await self._read(assistant, user, now, limit=limit)
 
+    async def any(self, assistant: str, user: str, now: datetime) -> bool:
+        """Whether anything of the user's is in force at ``now``."""
+        require_scope(assistant=assistant, user=user)
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                f"select 1 from recuerdo.user_memory where {_IN_FORCE} limit 1",
+                self._scope(assistant, user, now),
+            )
+            return await cursor.fetchone() is not None
+
     async def nearest(
         self,
         assistant: str,

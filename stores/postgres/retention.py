@@ -1,6 +1,7 @@
 """What leaves long-term memory: all of one user on request, and what has expired (IM-43, RF-32, OR-8)."""
 
 from datetime import datetime, timedelta
+from typing import LiteralString
 
 from recuerdo.state.limits import MEMORY_MAX_DAYS
 from recuerdo.stores.postgres.audit import delete_with_audit
@@ -26,19 +27,21 @@ async def forget_all(database: Database, tenant: str, user: str, at: datetime) -
     return memories + preferences + symbols
 
 
-async def delete_expired(database: Database, now: datetime, *, actor: str) -> int:
-    """Delete what has expired in every tenant, with audit. Returns how many rows.
+async def delete_expired(database: Database, now: datetime, *, actor: str, tenant: str | None = None) -> int:
+    """Delete what has expired, of one tenant or (None) of every one, with audit. Returns how many rows.
 
     Reads never wait for this: they check the expiry themselves (IM-53).
     """
-    over = "expires_at <= %(now)s"
-    values = {"now": now, "oldest": now - timedelta(days=MEMORY_MAX_DAYS)}
+    ours: LiteralString = " and (%(tenant)s::text is null or tenant = %(tenant)s)"
+    over: LiteralString = "expires_at <= %(now)s" + ours
+    mentioned: LiteralString = "mentioned_at <= %(oldest)s" + ours
+    values = {"now": now, "oldest": now - timedelta(days=MEMORY_MAX_DAYS), "tenant": tenant}
     async with database.transaction() as connection:
         memories = await delete_with_audit(connection, "user_memory", over, values, "expired", actor, now)
         preferences = await delete_with_audit(
             connection, "user_preferences", over, values, "expired", actor, now
         )
         symbols = await delete_with_audit(
-            connection, "user_symbols", "mentioned_at <= %(oldest)s", values, "expired", actor, now
+            connection, "user_symbols", mentioned, values, "expired", actor, now
         )
     return memories + preferences + symbols

@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.sources.calendar_cache import CalendarCache
+from recuerdo.stores.sources.sessions import Sessions
 
 sentences = load_sentences(__package__, "calendar_sentences.yaml")
 
@@ -51,22 +53,15 @@ class MarketStatus:
     next_close: datetime | None
 
 
-@dataclass(frozen=True)
-class _Sessions:
-    """Trading intervals of one exchange, oldest first, in UTC: [opens[i], closes[i])."""
-
-    zone: ZoneInfo
-    opens: tuple[datetime, ...]
-    closes: tuple[datetime, ...]
-
-
 class MarketCalendar:
     """Market status by exchange; thread-safe. The first call for an exchange and year takes about 0.1 s (the
     very first about 1 s more, for the import of pandas): run it off the event loop. Later ones take 10 µs.
+    With a ``cache`` what was built once is read from there.
     """
 
-    def __init__(self) -> None:
-        self._windows: dict[tuple[str, int], _Sessions] = {}
+    def __init__(self, cache: CalendarCache | None = None) -> None:
+        self._cache = cache
+        self._windows: dict[tuple[str, int], Sessions] = {}
         self._lock = Lock()
 
     def status(self, exchange: str, at: datetime) -> MarketStatus:
@@ -85,17 +80,26 @@ class MarketCalendar:
             return _status_within(_forex_week(at), code, at)
         return _status_within(self._sessions(code, at), code, at)
 
-    def _sessions(self, code: str, at: datetime) -> _Sessions:
+    def _sessions(self, code: str, at: datetime) -> Sessions:
         key = (code, at.astimezone(UTC).year)
         with self._lock:
             if key not in self._windows:
-                self._windows[key] = _build_sessions(code, at)
+                self._windows[key] = self._load_sessions(code, at)
                 if len(self._windows) > _KEPT_WINDOWS:
                     del self._windows[next(iter(self._windows))]
             return self._windows[key]
 
+    def _load_sessions(self, code: str, at: datetime) -> Sessions:
+        year = at.astimezone(UTC).year
+        sessions = self._cache.get(code, year) if self._cache and code.isalnum() else None
+        if sessions is None:
+            sessions = _build_sessions(code, at)
+            if self._cache:
+                self._cache.put(code, year, sessions)
+        return sessions
 
-def _status_within(sessions: _Sessions, exchange: str, at: datetime) -> MarketStatus:
+
+def _status_within(sessions: Sessions, exchange: str, at: datetime) -> MarketStatus:
     index = bisect_right(sessions.opens, at)
     is_open = index > 0 and at < sessions.closes[index - 1]
     next_open = sessions.opens[index].astimezone(sessions.zone) if index < len(sessions.opens) else None
@@ -103,12 +107,12 @@ def _status_within(sessions: _Sessions, exchange: str, at: datetime) -> MarketSt
     return MarketStatus(exchange, "open" if is_open else "closed", at, next_open, next_close)
 
 
-def _forex_week(at: datetime) -> _Sessions:
+def _forex_week(at: datetime) -> Sessions:
     """Three weeks around ``at``: forex trades from Sunday 17:00 to Friday 17:00 in New York."""
     local = at.astimezone(_NEW_YORK).date()
     sunday = local - timedelta(days=(local.weekday() - _SUNDAY) % 7)
     sundays = [sunday + timedelta(weeks=week) for week in (-1, 0, 1)]
-    return _Sessions(
+    return Sessions(
         zone=_NEW_YORK,
         opens=tuple(_forex_turn(day) for day in sundays),
         closes=tuple(_forex_turn(day + timedelta(days=5)) for day in sundays),
@@ -119,7 +123,7 @@ def _forex_turn(day: date) -> datetime:
     return datetime.combine(day, _FOREX_TURN, _NEW_YORK).astimezone(UTC)
 
 
-def _build_sessions(code: str, at: datetime) -> _Sessions:
+def _build_sessions(code: str, at: datetime) -> Sessions:
     """The sessions of the UTC year of ``at`` and some weeks on either side."""
     calendar_class = _calendar_class(code)
     day = at.astimezone(UTC).date()
@@ -133,7 +137,7 @@ def _build_sessions(code: str, at: datetime) -> _Sessions:
     except NotImplementedError:  # holidays by the Orthodox Easter, which pandas 3 cannot compute in bulk
         raise InputError(sentences("exchange_unavailable", exchange=code)) from None
     opens, closes = _intervals(schedule)
-    return _Sessions(ZoneInfo(_SHOWN_ZONES.get(calendar_class.name, str(calendar_class.tz))), opens, closes)
+    return Sessions(ZoneInfo(_SHOWN_ZONES.get(calendar_class.name, str(calendar_class.tz))), opens, closes)
 
 
 def _calendar_class(code: str) -> Any:

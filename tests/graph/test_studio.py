@@ -15,7 +15,8 @@ from typing import Any
 
 import httpx
 import pytest
-from langgraph_sdk import get_client
+from langchain_core.messages import HumanMessage
+from langgraph_sdk import get_client, get_sync_client
 from langgraph_sdk.client import LangGraphClient
 
 import recuerdo
@@ -25,8 +26,9 @@ from recuerdo.stores.postgres.embedded import EmbeddedServer
 
 ROOT = Path(__file__).parents[2]
 CARLOS = {"user": "user-123"}
-PREFERENCE = "Hola, soy Carlos. Prefiero respuestas breves."
+PREFERENCE = "Hola, soy Carlos. Prefiero respuestas breves. ¿Cómo va AAPL?"
 QUESTION = "¿Qué te he dicho de mis preferencias?"
+STEPS = ["receive", "build_context", "check_tokens", "build_prompt", "call_llm", "update_memory"]
 START_SECONDS = 90
 STOP_SECONDS = 60
 
@@ -42,10 +44,10 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """A running ``langgraph dev``, ended as Ctrl-C ends it; nothing of ours outlives it."""
     folder = tmp_path_factory.mktemp("studio")
     port, log = _free_port(), folder / "log"
-    command = [Path(sys.executable).parent / "langgraph", "dev", "--no-browser", "--no-reload"]
+    command = [str(Path(sys.executable).with_name("langgraph")), "dev", "--no-browser", "--no-reload"]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, "--config", ROOT / "langgraph.json", "--port", str(port)],
+            [*command, "--config", str(ROOT / "langgraph.json"), "--port", str(port)],
             cwd=folder,
             env=_environment(folder),
             stdout=output,
@@ -61,6 +63,24 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         process.kill()
         process.wait()
     assert EmbeddedServer(folder / "data" / "postgres").pid is None, "the embedded server has ended too"
+
+
+@dataclass(frozen=True)
+class StreamedTurn:
+    """The update of each node in order, the streamed chunks, and what the thread holds afterwards."""
+
+    thread: str
+    updates: dict[str, Any]
+    chunks: list[dict[str, Any]]
+    state: Any
+    history: list[Any]
+
+
+@pytest.fixture(scope="module")
+def first_turn(studio: Studio) -> StreamedTurn:
+    with get_sync_client(url=studio.url) as client:
+        thread = str(client.threads.create()["thread_id"])
+    return _run(studio, thread, PREFERENCE)
 
 
 @pytest.fixture
@@ -80,63 +100,41 @@ async def test_the_assistant_draws_the_turn_and_names_its_context(client: LangGr
     assert context["properties"].keys() == {"user", "conversation", "tenant", "assistant", "mode"}
 
 
-async def test_rf_51_a_run_streams_every_step_and_the_reply(client: LangGraphClient) -> None:
-    thread = await _thread(client)
-    updates, chunks = await _stream(client, thread, PREFERENCE)
-    expected = ["receive", "build_context", "check_tokens", "build_prompt", "call_llm", "update_memory"]
-    assert list(updates) == expected
-    tokens = [chunk["text"] for chunk in chunks if chunk["type"] == "token"]
+def test_rf_51_a_run_streams_every_step_and_the_reply(first_turn: StreamedTurn) -> None:
+    assert list(first_turn.updates) == STEPS
+    tokens = [chunk["text"] for chunk in first_turn.chunks if chunk["type"] == "token"]
     assert len(tokens) > 1
-    state = await client.threads.get_state(thread)
-    assert "".join(tokens) == _messages(state)[-1]["content"]
-    assert chunks[-1]["type"] == "done"
+    assert "".join(tokens) == first_turn.state["values"]["messages"][-1]["content"]
+    assert first_turn.chunks[-1]["type"] == "done"
 
 
-async def test_nothing_is_unavailable_inside_the_server(client: LangGraphClient) -> None:
-    """A call that blocks the loop fails here, and a source that fails is only left out of the prompt."""
-    updates, chunks = await _stream(client, await _thread(client), "¿Cómo va AAPL?")
-    work = updates["build_context"]["work"]
+def test_nothing_is_unavailable_inside_the_server(first_turn: StreamedTurn) -> None:
+    """A source that fails is left out of the prompt; a call that blocks the loop fails in this server."""
+    work = first_turn.updates["build_context"]["work"]
     assert [step for step in work["trace"] if step["status"] == "unavailable"] == []
     assert work["unavailable"] == []
-    assert chunks[-1]["data"]["unavailable"] == []
+    assert first_turn.chunks[-1]["data"]["unavailable"] == []
 
 
-async def test_a_second_turn_of_the_thread_remembers_the_first(client: LangGraphClient) -> None:
-    thread = await _thread(client)
-    await _stream(client, thread, PREFERENCE)
-    updates, _ = await _stream(client, thread, QUESTION)
-    prompt = updates["build_prompt"]["work"]["requests"][-1]["messages"]
+def test_or_3_the_working_keys_are_gone_when_the_turn_is_over(first_turn: StreamedTurn) -> None:
+    assert first_turn.state["next"] == []
+    assert first_turn.state["values"]["work"] is None
+    assert first_turn.state["values"]["error"] is None
+
+
+def test_history_shows_the_turn_step_by_step(first_turn: StreamedTurn) -> None:
+    steps = [node for checkpoint in reversed(first_turn.history) for node in checkpoint["next"]]
+    assert steps == ["__start__", *STEPS]
+
+
+def test_a_second_turn_of_the_thread_remembers_the_first(studio: Studio, first_turn: StreamedTurn) -> None:
+    turn = _run(studio, first_turn.thread, QUESTION)
+    prompt = turn.updates["build_prompt"]["work"]["requests"][-1]["messages"]
     assert PREFERENCE in [message["content"] for message in prompt]
-    said = [message["content"] for message in _messages(await client.threads.get_state(thread))]
+    said = [message["content"] for message in turn.state["values"]["messages"]]
     assert len(said) == 4
     assert said[::2] == [PREFERENCE, QUESTION]
     assert "breves" in said[-1]
-
-
-async def test_or_3_the_working_keys_are_gone_when_the_turn_is_over(client: LangGraphClient) -> None:
-    thread = await _thread(client)
-    await _stream(client, thread, PREFERENCE)
-    state = await client.threads.get_state(thread)
-    assert state["next"] == []
-    assert isinstance(state["values"], dict)
-    assert state["values"]["work"] is None
-    assert state["values"]["error"] is None
-
-
-async def test_history_shows_the_turns_step_by_step(client: LangGraphClient) -> None:
-    thread = await _thread(client)
-    await _stream(client, thread, PREFERENCE)
-    history = await client.threads.get_history(thread, limit=20)
-    steps = [node for checkpoint in reversed(history) for node in checkpoint["next"]]
-    assert steps[0] == "__start__"
-    assert steps[1:] == [
-        "receive",
-        "build_context",
-        "check_tokens",
-        "build_prompt",
-        "call_llm",
-        "update_memory",
-    ]
 
 
 async def test_or_3_durability_exit_leaves_one_checkpoint_per_turn(client: LangGraphClient) -> None:
@@ -146,19 +144,16 @@ async def test_or_3_durability_exit_leaves_one_checkpoint_per_turn(client: LangG
     assert [checkpoint["next"] for checkpoint in history] == [[]]
 
 
-async def test_identity_comes_from_the_context(client: LangGraphClient) -> None:
-    await _wait(client, await _thread(client), PREFERENCE, context={"user": "user-context"})
-    known = await _wait(client, await _thread(client), QUESTION, context={"user": "user-context"})
-    anonymous = await _wait(client, await _thread(client), QUESTION)
+async def test_identity_comes_from_the_context_or_from_configurable(client: LangGraphClient) -> None:
+    by_context = {"context": {"user": "user-context"}}
+    by_config = {"config": {"configurable": {"user": "user-config"}}}
+    await asyncio.gather(*(_new(client, PREFERENCE, **identity) for identity in (by_context, by_config)))
+    known, also_known, anonymous = await asyncio.gather(
+        *(_new(client, QUESTION, **identity) for identity in (by_context, by_config, {}))
+    )
     assert "brief" in known["messages"][-1]["content"]
+    assert "brief" in also_known["messages"][-1]["content"]
     assert "brief" not in anonymous["messages"][-1]["content"]
-
-
-async def test_identity_comes_from_configurable(client: LangGraphClient) -> None:
-    config = {"configurable": {"user": "user-configurable"}}
-    await _wait(client, await _thread(client), PREFERENCE, config=config)
-    known = await _wait(client, await _thread(client), QUESTION, config=config)
-    assert "brief" in known["messages"][-1]["content"]
 
 
 async def test_a_thread_belongs_to_its_owner(client: LangGraphClient) -> None:
@@ -179,17 +174,8 @@ async def test_a_message_that_cannot_be_taken_is_refused_with_a_sentence(client:
     assert len(taken["messages"]) == 2
 
 
-async def test_runs_of_several_threads_at_once(client: LangGraphClient) -> None:
-    threads = [await _thread(client) for _ in range(4)]
-    states = await asyncio.gather(
-        *(_wait(client, thread, PREFERENCE, context={"user": f"user-{n}"}) for n, thread in enumerate(threads))
-    )
-    assert [state["error"] for state in states] == [None] * 4
-    assert [len(state["messages"]) for state in states] == [2] * 4
-
-
-async def test_no_run_blocked_the_loop_or_failed(client: LangGraphClient, studio: Studio) -> None:
-    await _wait(client, await _thread(client), PREFERENCE, context=CARLOS)
+@pytest.mark.usefixtures("first_turn")
+def test_no_run_blocked_the_loop_or_failed(studio: Studio) -> None:
     log = re.sub(r"\x1b\[[0-9;]*m", "", studio.log.read_text(encoding="utf-8"))
     assert "Background run succeeded" in log
     assert "Background run failed" not in log
@@ -209,7 +195,7 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database_url: 
 @pytest.mark.usefixtures("own_settings")
 async def test_without_a_thread_the_graph_refuses_clearly() -> None:
     with pytest.raises(InputError, match="thread_id"):
-        await recuerdo.build_graph().ainvoke({"messages": [{"role": "user", "content": "Hola"}]})
+        await recuerdo.build_graph().ainvoke({"messages": [HumanMessage("Hola")]})
 
 
 @pytest.mark.usefixtures("own_settings")
@@ -289,21 +275,26 @@ async def _thread(client: LangGraphClient) -> str:
     return str((await client.threads.create())["thread_id"])
 
 
-async def _stream(
-    client: LangGraphClient, thread: str, text: str
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Carlos says ``text``: the update of each node in order, and the streamed chunks."""
+def _run(studio: Studio, thread: str, text: str) -> StreamedTurn:
+    """Carlos says ``text`` in ``thread``."""
     updates: dict[str, Any] = {}
     chunks = []
-    async for part in client.runs.stream(
-        thread, "recuerdo", input=_said(text), context=CARLOS, stream_mode=["updates", "custom"]
-    ):
-        assert part.event != "error", part.data
-        if part.event == "updates":
-            updates |= part.data
-        elif part.event == "custom":
-            chunks.append(part.data)
-    return updates, chunks
+    with get_sync_client(url=studio.url) as client:
+        for part in client.runs.stream(
+            thread, "recuerdo", input=_said(text), context=CARLOS, stream_mode=["updates", "custom"]
+        ):
+            assert part.event != "error", part.data
+            if part.event == "updates":
+                updates |= part.data
+            elif part.event == "custom":
+                chunks.append(part.data)
+        state = client.threads.get_state(thread)
+        return StreamedTurn(thread, updates, chunks, state, client.threads.get_history(thread, limit=20))
+
+
+async def _new(client: LangGraphClient, text: str, **options: Any) -> dict[str, Any]:
+    """One turn in a thread of its own."""
+    return await _wait(client, await _thread(client), text, **options)
 
 
 async def _wait(client: LangGraphClient, thread: str, text: str, **options: Any) -> dict[str, Any]:
@@ -315,11 +306,6 @@ async def _wait(client: LangGraphClient, thread: str, text: str, **options: Any)
 
 def _said(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
-
-
-def _messages(state: Any) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = state["values"]["messages"]
-    return messages
 
 
 async def _close(services: Any) -> None:

@@ -1,4 +1,4 @@
-"""The drawing of the turn graph: what Studio, the README and an app's reader see (RF-45, design section 1)."""
+"""The drawing of the turn graph: what Studio, the README and an app's reader see (RF-46 to RF-55, design section 1)."""
 
 from langgraph.graph import END, START
 
@@ -28,7 +28,7 @@ async def _never() -> Services:
     raise AssertionError("a drawing needs no services")
 
 
-def test_rf_45_every_edge_of_the_turn_is_drawn_and_no_other() -> None:
+def test_rf_46_to_55_every_edge_of_the_turn_is_drawn_and_no_other() -> None:
     edges = build_turn_graph(_never).get_graph().edges
     assert {(edge.source, edge.target) for edge in edges if not edge.conditional} == FIXED
     assert {(edge.source, edge.target) for edge in edges if edge.conditional} == CHOSEN

@@ -56,9 +56,11 @@ async def migrate(connection: AsyncConnection[DictRow]) -> None:
 
 
 async def _applied(connection: AsyncConnection[DictRow]) -> int:
-    cursor = await connection.execute("select to_regclass('recuerdo.migrations') is not null as made")
-    row = await cursor.fetchone()
-    if not row or not row["made"]:
+    # Not to_regclass: within a transaction it may still answer from before the lock was waited for.
+    cursor = await connection.execute(
+        "select 1 from pg_catalog.pg_tables where schemaname = 'recuerdo' and tablename = 'migrations'"
+    )
+    if await cursor.fetchone() is None:
         return 0
     cursor = await connection.execute("select coalesce(max(number), 0) as number from recuerdo.migrations")
     row = await cursor.fetchone()

@@ -80,6 +80,17 @@ async def test_missing_database_is_named_as_such(database_url: str) -> None:
         await Database.open(psycopg.conninfo.make_conninfo(database_url, dbname="nowhere"))
 
 
+async def test_user_without_rights_is_told_what_is_missing(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute("create role guest_of_the_test login")
+    try:
+        with pytest.raises(StoreError, match="permission"):
+            await Database.open(psycopg.conninfo.make_conninfo(empty_database_url, user="guest_of_the_test"))
+    finally:
+        with psycopg.connect(empty_database_url, autocommit=True) as connection:
+            connection.execute("drop role guest_of_the_test")
+
+
 async def test_fault_25_killed_backends_are_replaced(database: Database, database_url: str) -> None:
     async with database.connection() as connection:
         await connection.execute("select 1")

@@ -1,0 +1,5 @@
+"""``python -m recuerdo`` is the command ``recuerdo``."""
+
+from recuerdo.cli import main
+
+main()

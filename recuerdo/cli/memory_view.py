@@ -1,0 +1,94 @@
+"""What is remembered of a user: as a list with numbers, as plain data, and forgetting one item of it (IM-43)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from recuerdo.agent import Agent
+from recuerdo.cli.console import plain_text, say, sentences
+from recuerdo.state.errors import InputError
+from recuerdo.stores.postgres.memories import StoredMemory
+from recuerdo.stores.postgres.preferences import Preference
+from recuerdo.stores.postgres.symbols import Interest
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """All that is in force of one user; items are numbered from 1: preferences by key, then memories."""
+
+    user: str
+    preferences: dict[str, Preference]
+    memories: list[StoredMemory]
+    symbols: list[Interest]
+
+    @classmethod
+    def read(cls, agent: Agent, user: str) -> "Remembered":
+        """Read it from the agent's stores."""
+        return agent.run_sync(cls._read(agent, user))
+
+    @classmethod
+    async def _read(cls, agent: Agent, user: str) -> "Remembered":
+        memory = agent.memory
+        return cls(
+            user,
+            await memory.preferences(user=user),
+            list(await memory.list(user=user)),
+            list(await memory.symbols(user=user)),
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "user": self.user,
+            "preferences": [vars(preference) for preference in self.preferences.values()],
+            "memories": [vars(memory) for memory in self.memories],
+            "symbols": [vars(interest) for interest in self.symbols],
+        }
+
+    def view(self) -> RenderableType:
+        """A table with the items' numbers."""
+        if not (self.preferences or self.memories or self.symbols):
+            return plain_text(say("memory_empty", user=self.user))
+        return Group(self._items(), self._symbols())
+
+    def _items(self) -> Table:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("#", justify="right")
+        for key in ("column_kind", "column_content", "column_until"):
+            table.add_column(say(key), overflow="fold")
+        for preference in self.preferences.values():
+            content = plain_text(f"{preference.key} = {_shown(preference.value)}")
+            until = preference.expires_at.date().isoformat()
+            table.add_row(str(table.row_count + 1), say("kind_preference"), content, until)
+        for memory in self.memories:
+            until = memory.expires_at.date().isoformat() if memory.expires_at else "-"
+            table.add_row(str(table.row_count + 1), memory.kind, plain_text(memory.text), until)
+        return table
+
+    def _symbols(self) -> RenderableType:
+        listed = ", ".join(f"{interest.symbol} ({interest.count})" for interest in self.symbols) or "-"
+        return plain_text(say("memory_symbols", symbols=listed), "dim")
+
+    def forget(self, agent: Agent, item: str) -> str:
+        """Forget the item of that number, preference key or memory id; returns what it was.
+
+        Raises InputError when there is no such item.
+        """
+        keys = [*self.preferences, *(str(memory.id) for memory in self.memories)]
+        key = keys[int(item) - 1] if item.isdecimal() and 0 < int(item) <= len(keys) else item
+        if key not in keys:
+            raise InputError(sentences("memory_item_unknown", item=item[:60]))
+        agent.run_sync(self._forget(agent, key))
+        return key
+
+    async def _forget(self, agent: Agent, key: str) -> bool:
+        if key in self.preferences:
+            return await agent.memory.forget_preference(key, user=self.user)
+        memory = next(memory for memory in self.memories if str(memory.id) == key)
+        return await agent.memory.forget(memory.id, user=self.user)
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

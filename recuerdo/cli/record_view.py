@@ -1,0 +1,77 @@
+"""A turn's record as tables: what went into the prompt, and what gave way (IM-45)."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from recuerdo.cli.console import plain_text, say
+from recuerdo.state.record import BlockRecord, StepRecord, TurnRecord
+
+
+def record_view(record: TurnRecord) -> RenderableType:
+    """Blocks with tier, tokens and rung that sum to the estimated total, then the steps of compression."""
+    parts: list[RenderableType] = [plain_text(_headline(record), "dim"), _blocks(record)]
+    if record.steps:
+        parts.append(_steps(record))
+    return Group(*parts)
+
+
+def _headline(record: TurnRecord) -> str:
+    values = {
+        "language": record.language,
+        "symbols": ", ".join(record.symbols) or "-",
+        "resolved_by": record.resolved_by,
+        "topic": record.topic.name or "-",
+        "learnt": ", ".join(f"{one.key} = {_short(one.value)}" for one in record.learnt) or "-",
+        "summary": record.summary_covers,
+    }
+    lines = [say("record_turn", **values)]
+    if record.unavailable:
+        lines.append(say("record_unavailable", names=", ".join(record.unavailable)))
+    if record.mode == "preview":
+        lines.append(say("record_preview"))
+    return "\n".join(lines)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _blocks(record: TurnRecord) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", show_footer=True)
+    estimate = record.estimate
+    limits = say("record_limits", target=estimate["target"], limit=estimate["limit"])
+    table.add_column(say("column_block"), footer=say("record_total"), overflow="fold")
+    table.add_column(say("column_tier"))
+    table.add_column(say("column_tokens"), justify="right", footer=str(estimate["input_tokens"]))
+    table.add_column(say("column_rung"), footer=limits, overflow="fold")
+    for block in record.blocks:
+        style = "" if block.tokens else "dim"
+        name, tokens = plain_text(block.name), str(block.tokens)
+        table.add_row(name, say(f"tier_{block.tier}"), tokens, _rung(block), style=style)
+    table.add_row(say("record_overhead"), "", str(estimate["overhead"]), "", end_section=True)
+    return table
+
+
+def _rung(block: BlockRecord) -> str:
+    if block.rungs == 1:
+        return block.rung
+    return f"{block.rung} ({block.rung_index + 1}/{block.rungs})"
+
+
+def _steps(record: TurnRecord) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
+    before, after = record.estimate["before"], record.estimate["input_tokens"]
+    table.title = say("record_steps", before=before, after=after)
+    for key in ("column_block", "column_step", "column_total"):
+        table.add_column(say(key), overflow="fold")
+    for step in record.steps:
+        totals = f"{step.tokens_before} → {step.tokens_after}"
+        table.add_row(plain_text(step.block), _action(step), totals)
+    return table
+
+
+def _action(step: StepRecord) -> str:
+    if step.action == "removed":
+        return say("step_removed", rung=step.from_rung)
+    return f"{step.from_rung} → {step.to_rung}"

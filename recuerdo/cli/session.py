@@ -1,0 +1,100 @@
+"""An opened agent and who speaks to it, as the commands use it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from recuerdo.agent import Agent, Turn, open_agent
+from recuerdo.cli.console import checked_name, complain, note, quiet_logs
+from recuerdo.demo import SAMPLE_USER
+from recuerdo.demo.sample import load_sample
+from recuerdo.nodes.call_llm.offline import OfflineResponder
+from recuerdo.state.turn import Mode
+
+_SETTLING_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who speaks and where; None: the sample user, the settings' tenant and plan, the plan's own name."""
+
+    user: str | None = None
+    tenant: str | None = None
+    assistant: str | None = None
+    plan: str | None = None
+
+    def __post_init__(self) -> None:
+        for option in ("user", "tenant", "assistant"):
+            checked_name(f"--{option}", getattr(self, option))
+
+
+class Session:
+    """One conversation of one user with an opened agent."""
+
+    def __init__(self, agent: Agent, user: str, conversation: str | None = None) -> None:
+        self.agent = agent
+        self.user = user
+        self.conversation = checked_name("--conversation", conversation) or str(uuid4())
+
+    def ask(self, text: str, on_token: Callable[[str], None] = lambda token: None) -> Turn:
+        """Run one turn; ``on_token`` gets each piece of the reply, in another thread.
+
+        An interrupt cancels the turn and is raised again once what was said so far is kept.
+        """
+        settled = threading.Event()
+        try:
+            return self.agent.run_sync(self._stream(text, on_token, settled))
+        except KeyboardInterrupt:
+            settled.wait(_SETTLING_SECONDS)
+            raise
+
+    async def _stream(self, text: str, on_token: Callable[[str], None], settled: threading.Event) -> Turn:
+        try:
+            stream = self.agent.stream(text, user=self.user, conversation=self.conversation)
+            async for chunk in stream:
+                if chunk.type == "token":
+                    on_token(chunk.text)
+                if chunk.turn is not None:
+                    return chunk.turn
+            raise AssertionError("a turn that raised nothing ends with a done chunk")
+        finally:
+            settled.set()
+
+
+@contextmanager
+def open_session(identity: Identity, conversation: str | None, mode: Mode) -> Iterator[Session]:
+    """Open an agent to talk to; says on standard error who speaks, and what is not there."""
+    quiet_logs()
+    opening = open_agent(
+        plan=identity.plan, tenant=identity.tenant, assistant=identity.assistant, mode=mode
+    )
+    with opening as agent:
+        _warn_of_index(agent)
+        if identity.user is None:
+            _greet_sample_user(agent, identity.tenant)
+        yield Session(agent, identity.user or SAMPLE_USER, conversation)
+
+
+@contextmanager
+def open_stores(identity: Identity) -> Iterator[Agent]:
+    """Open an agent only to look at what it keeps: a model that is set up wrongly does not stand in the way."""
+    quiet_logs()
+    opening = open_agent(
+        plan=identity.plan, tenant=identity.tenant, assistant=identity.assistant, model=OfflineResponder()
+    )
+    with opening as agent:
+        yield agent
+
+
+def _warn_of_index(agent: Agent) -> None:
+    """Another process may hold the vectors: all works, and it is said."""
+    if unavailable := agent.services.index.unavailable:
+        complain(unavailable)
+
+
+def _greet_sample_user(agent: Agent, tenant: str | None) -> None:
+    services = agent.services
+    agent.run_sync(load_sample(services, tenant or services.settings.tenant, services.clock()))
+    note("sample_user", user=SAMPLE_USER)
