@@ -22,6 +22,7 @@
 # prompt that it was given, so its answers show what Recuerdo put there.
 
 # %%
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -29,6 +30,8 @@ from rich.console import Console
 from rich.table import Table
 
 import recuerdo
+from recuerdo.demo import SAMPLE_USER
+from recuerdo.demo.sample import load_sample
 
 console = Console(width=110, highlight=False)
 settings = recuerdo.Settings(data=Path(mkdtemp(prefix="recuerdo-")), database_url=None)
@@ -45,23 +48,28 @@ opening = recuerdo.open_agent(settings, plan="trading")
 agent = opening.__enter__()
 
 # %% [markdown]
+# The sample user is a trader with a portfolio, quotes and an alert, dated from now. In production these come
+# from your own tables or services: anything that follows `recuerdo.Source`.
+
+# %%
+_ = agent.run_sync(load_sample(agent.services, settings.tenant, datetime.now(UTC)))
+
+# %% [markdown]
 # ## Talk
 #
 # A person is named by `user`; whatever belongs together in a chat shares a `conversation`.
 
+
 # %%
-USER = "user-123"
-
-
 def say(text: str, conversation: str) -> recuerdo.Turn:
     """Send one message, print the reply, and return the turn."""
-    turn = agent.send_sync(text, user=USER, conversation=conversation)
+    turn = agent.send_sync(text, user=SAMPLE_USER, conversation=conversation)
     print(f"> {text}\n{turn.reply}\n")
     return turn
 
 
 first = say("Hola. Prefiero respuestas breves.", conversation="lunes")
-turn = say("¿Cómo está el mercado? Me interesa AAPL.", conversation="lunes")
+turn = say("¿Cómo va mi inversión en AAPL?", conversation="lunes")
 
 # %% [markdown]
 # ## The request
@@ -136,7 +144,7 @@ print(stranger.reply)
 # %%
 too_large = "Dime qué ha pasado con cada una: " + "AAPL, MSFT, TSLA, " * 2000
 try:
-    agent.send_sync(too_large, user=USER, conversation="lunes")
+    agent.send_sync(too_large, user=SAMPLE_USER, conversation="lunes")
 except recuerdo.BudgetError as error:
     print(error.sentence.es)
 

@@ -1,16 +1,17 @@
 """The agent: one compiled graph over opened services, with a face for apps, scripts and notebooks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -20,7 +21,8 @@ from recuerdo.conversations import Conversations
 from recuerdo.graph.services import Parts, open_services
 from recuerdo.graph.turn import TurnContext, TurnGraph, build_turn_graph
 from recuerdo.memory import Memory
-from recuerdo.nodes.receive.message import check_message
+from recuerdo.nodes.build_context.history import split_present
+from recuerdo.nodes.receive.message import WAIT, check_message
 from recuerdo.nodes.services import Clock, Services
 from recuerdo.state import errors
 from recuerdo.state.errors import RecuerdoError
@@ -79,6 +81,7 @@ class Agent:
         self._assistant = assistant
         self._mode = mode
         self._loop: BackgroundLoop | None = None
+        self._threads: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def conversations(self) -> Conversations:
@@ -103,22 +106,37 @@ class Agent:
             ModelError: the model cannot be reached, refused the call or broke off.
             StoreError: the database does not answer.
         """
-        async for chunk in self.stream(text, user=user, conversation=conversation):
-            if chunk.turn is not None:
-                return chunk.turn
+        async with aclosing(self.stream(text, user=user, conversation=conversation)) as chunks:
+            async for chunk in chunks:
+                if chunk.turn is not None:
+                    return chunk.turn
         raise AssertionError("a turn that raised nothing ends with a done chunk")
 
     async def stream(
         self, text: str, *, user: str | None = None, conversation: str | None = None
-    ) -> AsyncIterator[TurnChunk]:
+    ) -> AsyncGenerator[TurnChunk, None]:
         """Run one turn and yield its chunks; the last one is ``done``. Raises as :meth:`send` does.
 
         A consumer that stops early cancels the turn: what was said so far is kept, marked as partial.
         """
         check_message(text)
         run = _Run(self, text, user, conversation or str(uuid4()))
-        async for chunk in run.chunks():
-            yield chunk
+        async with self._one_at_a_time(run.thread), aclosing(run.chunks()) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    @asynccontextmanager
+    async def _one_at_a_time(self, thread: str) -> AsyncIterator[None]:
+        """Hold the thread until its checkpoint is written, so that the next turn goes on from there."""
+        lock = self._threads.setdefault(thread, asyncio.Lock())
+        try:
+            await asyncio.wait_for(lock.acquire(), WAIT.total_seconds())
+        except TimeoutError:
+            raise errors.BusyError(sentences("conversation_busy")) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def send_sync(self, text: str, *, user: str | None = None, conversation: str | None = None) -> Turn:
         """:meth:`send` for scripts and notebooks; needs an agent opened with a plain ``with``."""
@@ -140,15 +158,36 @@ class _Run:
         self._text = text
         self._user = user
         self._conversation = conversation
+        # A preview has a thread of its own that nothing reads again (LA-7).
+        preview = agent._mode == "preview"
+        self.thread = str(uuid4()) if preview else thread_of(agent._tenant, conversation)
         self._work: Work = Work()
         self._error: TurnError | None = None
         self._reply: AIMessage | None = None
         self._record: dict[str, Any] | None = None
         self._said: list[str] = []
 
-    async def chunks(self) -> AsyncIterator[TurnChunk]:
+    async def chunks(self) -> AsyncGenerator[TurnChunk, None]:
+        try:
+            async with aclosing(self._stream()) as stream:
+                async for mode, payload in stream:
+                    if mode == "updates":
+                        self._take(payload)
+                    elif payload["type"] == "done":
+                        self._record = payload["data"]
+                    else:
+                        self._said.append(payload["text"] if payload["type"] == "token" else "")
+                        yield TurnChunk(payload["type"], payload["text"], payload["data"])
+        finally:
+            if self._record is None and self._error is None:
+                await asyncio.shield(self._cancel())
+        if self._error:
+            raise _as_exception(self._error)
+        yield TurnChunk("done", turn=self._turn())
+
+    def _stream(self) -> AsyncGenerator[Any, None]:
         agent = self._agent
-        stream: AsyncIterator[Any] = agent.graph.astream(
+        stream: Any = agent.graph.astream(
             TurnState(messages=[HumanMessage(self._text, id=str(uuid4()))]),
             self._config(),
             context=TurnContext(
@@ -161,28 +200,14 @@ class _Run:
             stream_mode=["updates", "custom"],
             durability="exit",
         )
-        try:
-            async for mode, payload in stream:
-                if mode == "updates":
-                    self._take(payload)
-                elif payload["type"] == "done":
-                    self._record = payload["data"]
-                else:
-                    self._said.append(payload["text"] if payload["type"] == "token" else "")
-                    yield TurnChunk(payload["type"], payload["text"], payload["data"])
-        finally:
-            if self._record is None and self._error is None:
-                await asyncio.shield(self._cancel())
-        if self._error:
-            raise _as_exception(self._error)
-        yield TurnChunk("done", turn=self._turn())
+        return cast(AsyncGenerator[Any, None], stream)
 
     def _config(self) -> RunnableConfig:
-        agent = self._agent
-        # A preview has a thread of its own that nothing reads again (LA-7).
-        thread = str(uuid4()) if agent._mode == "preview" else thread_of(agent._tenant, self._conversation)
-        rounds = agent.services.plan.limits.tool_rounds + 1
-        return {"configurable": {"thread_id": thread}, "recursion_limit": STEPS_PER_TOOL_ROUND * rounds + 10}
+        rounds = self._agent.services.plan.limits.tool_rounds + 1
+        return {
+            "configurable": {"thread_id": self.thread},
+            "recursion_limit": STEPS_PER_TOOL_ROUND * rounds + 10,
+        }
 
     def _take(self, updates: dict[str, Any]) -> None:
         for update in updates.values():
@@ -212,9 +237,24 @@ class _Run:
             return
         services = self._agent.services
         now = services.clock()
+        await self._leave_thread_clean(turn["message_id"])
         text = "".join(self._said)
         said = [NewMessage(f"{turn['id']}-cancelled", "assistant", text, now)] if text else []
         await TurnLog(services.database, self._agent._tenant).cancel(UUID(turn["id"]), now, said)
+
+    async def _leave_thread_clean(self, message_id: str) -> None:
+        """The thread goes on from the user's message, as after a failure; nothing of level 1 stays."""
+        graph, config = self._agent.graph, self._config()
+        state = (await graph.aget_state(config)).values
+        _, present = split_present(state.get("messages") or [], message_id)
+        if not present:
+            return
+        update = {
+            "messages": [RemoveMessage(id=str(message.id)) for message in present[1:]],
+            "messages_count": (state.get("messages_count") or 0) + 1,
+            "work": None,
+        }
+        await graph.aupdate_state(config, update, as_node="update_memory")
 
 
 def _as_exception(error: TurnError) -> RecuerdoError:

@@ -147,7 +147,9 @@ def _range(place: tuple[int | str, ...]) -> Sentence:
         field = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
     number = next((option for option in field.get("anyOf", ()) if option["type"] == "integer"), field)
     low, high = number["minimum"], number.get("maximum")
-    return sentences("plan_at_least", low=low) if high is None else sentences("plan_range", low=low, high=high)
+    return (
+        sentences("plan_at_least", low=low) if high is None else sentences("plan_range", low=low, high=high)
+    )
 
 
 def _lists_to_tuples(value: Any) -> Any:

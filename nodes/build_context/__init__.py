@@ -35,13 +35,19 @@ async def build_context(state: TurnState, call: Call) -> TurnUpdate:
             "intent": data.intent,
             "context": _document(data, state, call),
             "trace": [_sized(step, blocks) for step in data.trace],
-            "unavailable": [f"{name}: {reason}" for name, reason in sorted(data.unavailable.items())],
+            "unavailable": _unavailable(data),
             "recalled": work.get("recalled", [str(m.id) for m in data.memories if str(m.id) in shown]),
             "blocks": blocks,
             "compressed": False,
             "steps": [],
         }
     }
+
+
+def _unavailable(data: Gathered) -> list[str]:
+    """What was away in this turn, for the record."""
+    away = {**data.unavailable, **({"index": data.index_away} if data.index_away else {})}
+    return [f"{name}: {reason}" for name, reason in sorted(away.items())]
 
 
 def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) -> list[Block]:

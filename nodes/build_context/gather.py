@@ -136,24 +136,27 @@ async def _recall(data: Gathered, state: TurnState, call: Call) -> list[StoredMe
     if "recalled" in work:
         ids = [UUID(memory_id) for memory_id in work["recalled"]]
     else:
-        ids = await _nearest(work["turn"]["text"], data.now, call)
+        ids = await _nearest(work["turn"]["text"], data, call)
+    if not ids:
+        return []
     found = {memory.id: memory for memory in await call.memories.get(ids, assistant, user, data.now)}
     return [found[memory_id] for memory_id in ids if memory_id in found]
 
 
-async def _nearest(text: str, now: datetime, call: Call) -> list[UUID]:
+async def _nearest(text: str, data: Gathered, call: Call) -> list[UUID]:
     """Ids of the nearest memories, from the index or, while it is away, from PostgreSQL alone."""
     services, caller = call.services, call.caller
     user = str(caller.user)
-    if not await call.memories.any(caller.assistant, user, now):
+    if not await call.memories.any(caller.assistant, user, data.now):
         return []
     embedding = await services.embedder.embed_query(text)
     try:
         hits = await services.index.query(caller.tenant, caller.assistant, user, embedding, RECALLED_AT_MOST)
         return [UUID(hit.id) for hit in hits]
-    except StoreError:
+    except StoreError as error:
+        data.index_away = str(error)
         nearest = await call.memories.nearest(
-            caller.assistant, user, embedding, services.embedder.name, now, RECALLED_AT_MOST
+            caller.assistant, user, embedding, services.embedder.name, data.now, RECALLED_AT_MOST
         )
         return [near.id for near in nearest]
 

@@ -42,6 +42,8 @@ class Gathered:
     memories: list[StoredMemory] = field(default_factory=list)
     trace: list[BuildStep] = field(default_factory=list)
     unavailable: dict[str, str] = field(default_factory=dict)
+    index_away: str = ""
+    """Why recall did without the vector index: nothing is missing, so the model need not know."""
 
     @property
     def phrasing(self) -> Phrasing:

@@ -1,15 +1,17 @@
 """Step 5 of the turn: call the model, stream its answer, process it (RF-51)."""
 
+from functools import reduce
+from operator import add
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.runnables import Runnable
 
 from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.call_llm.disclaimer import missing_disclaimer
-from recuerdo.nodes.call_llm.failures import BrokenReplyError, model_failure
+from recuerdo.nodes.call_llm.failures import EmptyReplyError, model_failure
 from recuerdo.nodes.failure import failed
 from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
 
@@ -21,11 +23,12 @@ async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
     said: list[AIMessageChunk] = []
     try:
         await _stream(call, request, said)
+        whole = _whole(said, request)
     except Exception as error:
         partial = "".join(str(chunk.text) for chunk in said)
         return {**failed(model_failure(error)), "work": {"partial": partial}}
     _, present = split_present(state["messages"], work["turn"]["message_id"])
-    reply = _reply(said, f"{work['turn']['id']}-{len(present)}", work, call)
+    reply = _reply(whole, f"{work['turn']['id']}-{len(present)}", work, call)
     return {"messages": [reply], "work": {"usage": _added(work.get("usage", {}), reply)}}
 
 
@@ -44,8 +47,19 @@ async def _stream(call: Call, request: Request, said: list[AIMessageChunk]) -> N
         said.append(chunk)
         if text := str(chunk.text):
             call.emit(Chunk(type="token", text=text, data={}))
-    if not said:
-        raise BrokenReplyError("the model sent nothing")
+
+
+def _whole(said: list[AIMessageChunk], request: Request) -> AIMessageChunk:
+    """The chunks as one answer. Calls of tools that the request did not offer are left out: nothing runs them.
+
+    Raises EmptyReplyError when nothing is left.
+    """
+    whole = reduce(add, said) if said else AIMessageChunk("")
+    if not request["tools"]:
+        whole = whole.model_copy(update={"tool_calls": []})
+    if not whole.tool_calls and not str(whole.text).strip():
+        raise EmptyReplyError
+    return whole
 
 
 def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInput, Any]:
@@ -54,12 +68,8 @@ def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInpu
     return model.bind(max_tokens=request["max_output_tokens"])
 
 
-def _reply(said: list[AIMessageChunk], message_id: str, work: Work, call: Call) -> AIMessage:
-    """The whole answer, with the disclaimer where the user wants one and the model left it out (IM-44)."""
-    whole: BaseMessageChunk = said[0]
-    for chunk in said[1:]:
-        whole = whole + chunk
-    assert isinstance(whole, AIMessageChunk), "chunks of one answer add up to one chunk"
+def _reply(whole: AIMessageChunk, message_id: str, work: Work, call: Call) -> AIMessage:
+    """The answer, with the disclaimer where the user wants one and the model left it out (IM-44)."""
     text = str(whole.text)
     if not whole.tool_calls and (notice := missing_disclaimer(text, work, call)):
         call.emit(Chunk(type="token", text=notice, data={}))

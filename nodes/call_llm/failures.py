@@ -24,6 +24,10 @@ class BrokenReplyError(langchain.ModelConnectionError):
     """A reply ended before the model said that it was finished."""
 
 
+class EmptyReplyError(Exception):
+    """A reply came to its end without a word and without a call of a tool."""
+
+
 class _Kind(NamedTuple):
     """A sentence's key, and what tells that it applies: classes, names of classes, HTTP statuses."""
 
@@ -35,6 +39,7 @@ class _Kind(NamedTuple):
 
 # The first that fits. The names are those of httpx and of the openai package, whatever their version.
 _KINDS = (
+    _Kind("empty_reply", (EmptyReplyError,)),
     _Kind("context_too_long", (langchain.ContextOverflowError,)),
     _Kind("wrong_key", (langchain.ModelAuthenticationError,), statuses=range(401, 402)),
     _Kind("no_permission", (langchain.ModelPermissionDeniedError,), statuses=range(403, 404)),

@@ -13,6 +13,8 @@ logger = logging.getLogger(__name__)
 
 async def index_memories(call: Call, waiting: Sequence[WaitingVector]) -> None:
     """Bring new memories into the index. One that is away costs nothing: the memories wait for the worker."""
+    if not waiting:
+        return
     services = call.services
     try:
         await index_vectors(services.database, services.index, services.embedder, waiting)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recuerdo.cli.console import is_terminal, out, piped_text, plain_text, print_json, say
+from recuerdo.cli.console import checked_name, is_terminal, out, piped_text, plain_text, print_json, say
 from recuerdo.cli.options import AsJson, Assistant, Conversation, PlanName, Tenant, User
 
 if TYPE_CHECKING:
@@ -31,8 +31,12 @@ def chat(
     text = piped_text() if message is None and not talks else message
     from recuerdo.cli.session import Identity, open_session
     from recuerdo.cli.talk import Talk
+    from recuerdo.nodes.receive.message import check_message
 
+    if text is not None:
+        check_message(text)
     identity = Identity(user, tenant, assistant, plan)
+    checked_name("--conversation", conversation)
     with open_session(identity, conversation, "preview" if preview else "live") as session:
         if text is None:
             Talk(session).run()

@@ -46,8 +46,10 @@ def _show(event: "Event") -> None:
             console.print(Rule(title, align="left"))
             console.print(plain_text(scene.watch.in_language(language()), "dim"))
         case player.VisitBegan(visit):
+            console.print()
             console.print(plain_text(say("demo_visit", at=visit.at.isoformat(), user=visit.user), "dim"))
         case player.HistoryBuilt(messages):
+            console.print()
             console.print(plain_text(say("demo_history", messages=messages), "dim"))
         case player.Asked(text):
             console.print()

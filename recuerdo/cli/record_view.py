@@ -4,7 +4,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from recuerdo.cli.console import plain_text, say
-from recuerdo.state.record import BlockRecord, StepRecord, TurnRecord
+from recuerdo.state.record import BlockRecord, Learnt, StepRecord, TurnRecord
+
+_LONGEST_LESSON = 60
 
 
 def record_view(record: TurnRecord) -> RenderableType:
@@ -21,7 +23,7 @@ def _headline(record: TurnRecord) -> str:
         "symbols": ", ".join(record.symbols) or "-",
         "resolved_by": record.resolved_by,
         "topic": record.topic.name or "-",
-        "learnt": ", ".join(f"{one.key} = {_short(one.value)}" for one in record.learnt) or "-",
+        "learnt": ", ".join(map(_lesson, record.learnt)) or "-",
         "summary": record.summary_covers,
     }
     lines = [say("record_turn", **values)]
@@ -32,9 +34,11 @@ def _headline(record: TurnRecord) -> str:
     return "\n".join(lines)
 
 
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+def _lesson(learnt: Learnt) -> str:
+    if learnt.type == "symbol":
+        return learnt.key
+    text = str(learnt.value)
+    return f"{learnt.key} = {text if len(text) <= _LONGEST_LESSON else text[:_LONGEST_LESSON] + '…'}"
 
 
 def _blocks(record: TurnRecord) -> Table:

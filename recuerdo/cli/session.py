@@ -36,7 +36,7 @@ class Session:
     def __init__(self, agent: Agent, user: str, conversation: str | None = None) -> None:
         self.agent = agent
         self.user = user
-        self.conversation = checked_name("--conversation", conversation) or str(uuid4())
+        self.conversation = conversation or str(uuid4())
 
     def ask(self, text: str, on_token: Callable[[str], None] = lambda token: None) -> Turn:
         """Run one turn; ``on_token`` gets each piece of the reply, in another thread.
@@ -67,9 +67,7 @@ class Session:
 def open_session(identity: Identity, conversation: str | None, mode: Mode) -> Iterator[Session]:
     """Open an agent to talk to; says on standard error who speaks, and what is not there."""
     quiet_logs()
-    opening = open_agent(
-        plan=identity.plan, tenant=identity.tenant, assistant=identity.assistant, mode=mode
-    )
+    opening = open_agent(plan=identity.plan, tenant=identity.tenant, assistant=identity.assistant, mode=mode)
     with opening as agent:
         _warn_of_index(agent)
         if identity.user is None:

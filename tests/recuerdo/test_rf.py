@@ -421,9 +421,9 @@ async def test_rf_24_the_estimate_comes_before_the_call(
 
 async def test_rf_21_usage_of_a_conversation(open_agent: OpenAgent) -> None:
     replies = [
-        ScriptedModel(replies=["a"])._next([], {}).model_copy(
-            update={"usage_metadata": {"input_tokens": i, "output_tokens": o, "total_tokens": i + o}}
-        )
+        ScriptedModel(replies=["a"])
+        ._next([], {})
+        .model_copy(update={"usage_metadata": {"input_tokens": i, "output_tokens": o, "total_tokens": i + o}})
         for i, o in ((1200, 300), (1500, 250))
     ]
     agent = await open_agent(model=ScriptedModel(replies=replies))
@@ -508,9 +508,7 @@ async def test_la_7_im_15_a_preview_is_clean_and_billed(open_agent: OpenAgent, h
 async def snapshot(agent: Agent) -> dict[str, Any]:
     """Every row that a preview must leave alone."""
     tables = ("conversations", "messages", "user_preferences", "user_symbols", "user_memory", "memory_audit")
-    kept = {
-        table: await rows(agent, f"select * from recuerdo.{table} order by 1, 2, 3") for table in tables
-    }
+    kept = {table: await rows(agent, f"select * from recuerdo.{table} order by 1, 2, 3") for table in tables}
     kept["next"] = await rows(
         agent,
         "select checkpoint_id from checkpoints where thread_id like %s order by 1",

@@ -1,5 +1,7 @@
 """Blocks count what they hold and their ladders only go down (C-3, RF-24)."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -30,7 +32,7 @@ def test_a_ladder_starts_rich_and_only_goes_down(ladder: list[Rung]) -> None:
     block = make_block("b", "high", "turn", ladder, source="test")
     tokens = [rung["tokens"] for rung in block["rungs"]]
     assert current(block)["name"] == "0"
-    assert all(above > below for above, below in zip(tokens, tokens[1:], strict=False))
+    assert all(above > below for above, below in pairwise(tokens))
     assert tokens[-1] == min(rung["tokens"] for rung in ladder)
 
 

@@ -101,9 +101,7 @@ def test_rf_62_c_24_steps_go_low_medium_high_then_floors_of_high(
         b = by_name[step["block"]]
         below_floor = place[b["name"]] >= floor_of(b)
         place[b["name"]] += 1
-        ranks.append(
-            (below_floor, CHEAPEST_FIRST.index(step["tier"]), b["order"], b["relevance"], b["name"])
-        )
+        ranks.append((below_floor, CHEAPEST_FIRST.index(step["tier"]), b["order"], b["relevance"], b["name"]))
     assert ranks == sorted(ranks)
 
 

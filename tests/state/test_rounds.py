@@ -95,7 +95,9 @@ def test_rf_3_rf_30_the_newest_rounds_are_shown_under_the_cap_the_current_messag
     shown = flat(visible_history(thread, memory))
     said = plain(thread)
     assert cap is None or chat_count(shown) <= cap - 1
-    assert ids(plain(shown)) == ids(said[len(said) - chat_count(shown) :]), "the newest, none left out between"
+    assert ids(plain(shown)) == ids(said[len(said) - chat_count(shown) :]), (
+        "the newest, none left out between"
+    )
 
 
 @given(threads, memories)
@@ -157,7 +159,9 @@ def test_c_1_what_stays_in_the_window_will_be_shown(thread: list[AnyMessage], me
     assert ids(plain(shown)) == ids(plain(staying)[-(cap - 1) if cap else 0 :])
 
 
-@pytest.mark.parametrize(("rounds", "leaving", "left"), [(9, 0, 18), (10, 10, 10), (11, 12, 10), (30, 50, 10)])
+@pytest.mark.parametrize(
+    ("rounds", "leaving", "left"), [(9, 0, 18), (10, 10, 10), (11, 12, 10), (30, 50, 10)]
+)
 def test_c_1_the_full_window_is_cut_in_one_step_to_five_rounds(rounds: int, leaving: int, left: int) -> None:
     thread = thread_of([Turn()] * rounds)
     assert window_cut(thread, panel()) == leaving

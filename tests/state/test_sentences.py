@@ -45,11 +45,14 @@ def test_places_are_filled_in_both_languages() -> None:
 
 def test_a_sentence_inside_a_sentence_is_said_in_each_language() -> None:
     whole = Sentence("Error: {reason}.", "Error: {reason}!")
-    assert whole.with_values(reason=Sentence("falta", "missing")) == Sentence("Error: falta.", "Error: missing!")
+    assert whole.with_values(reason=Sentence("falta", "missing")) == Sentence(
+        "Error: falta.", "Error: missing!"
+    )
 
 
 @pytest.mark.parametrize(
-    ("language", "text"), [("es", "sí"), ("es-MX", "sí"), ("en", "yes"), ("pt", "yes"), (None, "yes"), ("", "yes")]
+    ("language", "text"),
+    [("es", "sí"), ("es-MX", "sí"), ("en", "yes"), ("pt", "yes"), (None, "yes"), ("", "yes")],
 )
 def test_english_for_anything_but_spanish(language: str | None, text: str) -> None:
     assert Sentence("sí", "yes").in_language(language) == text

@@ -122,4 +122,6 @@ def test_nothing_said_is_nothing() -> None:
 
 
 def test_the_reply_language_writes_the_lines() -> None:
-    assert extend_summary("", [HumanMessage("I want 10 %")], "en", 400, words) == "- The user said: I want 10 %"
+    assert (
+        extend_summary("", [HumanMessage("I want 10 %")], "en", 400, words) == "- The user said: I want 10 %"
+    )

@@ -1,0 +1,249 @@
+"""The exact messages of ``tail_system``: order, stable prefix, a count never too low (RF-34, RF-50, OR-18)."""
+
+import json
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+
+from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks
+from recuerdo.nodes.build_context.phrasing import fenced
+from recuerdo.nodes.build_context.role import role_blocks
+from recuerdo.nodes.build_prompt.layouts import REPLY_PRIMING, lay_out, overhead, tool_tokens
+from recuerdo.state.blocks import (
+    MESSAGE_OVERHEAD,
+    REMOVED,
+    Block,
+    Section,
+    Tier,
+    make_block,
+    message_text,
+    text_rung,
+    total_tokens,
+)
+from recuerdo.state.fit import Budget, fit
+from recuerdo.state.plan import FullContext, Memory, Plan
+from recuerdo.state.rounds import plain
+from recuerdo.stores.plans import load_plan
+from recuerdo.stores.tokens import TokenCounter
+from tests.state.generated import (
+    ToolStep,
+    Turn,
+    assert_calls_answered,
+    memories,
+    messages_of,
+    thread_of,
+    tool_steps,
+    turns,
+)
+
+TRADING = load_plan("trading")
+ENGLISH = TRADING.model_copy(update={"language": "en"})
+
+count = TokenCounter().count
+
+
+def text_block(name: str, section: Section, text: str, tier: Tier = "high") -> Block:
+    return make_block(name, tier, section, [text_rung("full", text, count), REMOVED], source="test")
+
+
+def recount(messages: Sequence[AnyMessage]) -> int:
+    """Tokens of the exact messages, counted anew from what is sent."""
+    return sum(count(message_text(message)) + MESSAGE_OVERHEAD for message in messages) + REPLY_PRIMING
+
+
+def user_blocks(name: str, clock: str) -> list[Block]:
+    return [
+        text_block("user", "profile", fenced("user", [f"Nombre: {name}"])),
+        text_block("market", "turn", fenced("market", [f"Fecha y hora: {clock}"])),
+    ]
+
+
+def request_for(name: str, clock: str, question: str, plan: Plan = TRADING) -> list[AnyMessage]:
+    message = HumanMessage(question, id="q")
+    blocks = [*role_blocks(plan, count), *user_blocks(name, clock), *present_blocks([message], "es", count)]
+    return lay_out(blocks, [message], plan)
+
+
+def test_the_exact_messages_of_a_turn_with_history_summary_and_tools() -> None:
+    thread = thread_of(
+        [Turn(), Turn(steps=(ToolStep(text=True),)), Turn(steps=(ToolStep(),), answered=False)]
+    )
+    past, present = thread[:6], thread[6:]
+    blocks = [
+        text_block("role", "stable", "# Rol\nAyudas."),
+        text_block("instructions", "stable", "# Instrucciones\n- Sé breve."),
+        text_block("user", "profile", "<user>\n- Nombre: Ana\n</user>"),
+        *history_blocks(Past(past, "- El usuario dijo: 10%", "es"), TRADING, count),
+        text_block("market", "turn", "<market>\n- abierto\n</market>"),
+        text_block("alerts", "turn", "<alerts>\n- AAPL\n</alerts>"),
+        *present_blocks(present, "es", count),
+    ]
+    head, *conversation = lay_out(blocks, thread, TRADING)
+    assert head == SystemMessage(
+        "# Rol\nAyudas.\n# Instrucciones\n- Sé breve.\n# Contexto\n<user>\n- Nombre: Ana\n</user>\n"
+        "<summary>\n- Resumen de lo anterior en esta conversación:\n- El usuario dijo: 10%\n</summary>"
+    )
+    turn = SystemMessage(
+        "# Contexto de este turno\n<market>\n- abierto\n</market>\n<alerts>\n- AAPL\n</alerts>"
+    )
+    assert conversation == [*past, turn, *present]
+
+
+def test_rf_51_history_stands_in_thread_order_whatever_the_order_of_the_blocks() -> None:
+    thread = thread_of([Turn()] * 4 + [Turn(steps=(ToolStep(calls=2),))])
+    question = HumanMessage("¿Y?", id="q")
+    blocks = history_blocks(Past(thread, "", "es"), TRADING, count)
+    blocks = [*present_blocks([question], "es", count), *blocks]
+    assert lay_out(blocks, [*thread, question], TRADING)[1:] == [*thread, question]
+
+
+def test_rf_50_the_prompt_names_its_sections_in_the_plans_language() -> None:
+    spanish = "\n".join(str(m.text) for m in request_for("Ana", "15:00", "hola"))
+    english = "\n".join(str(m.text) for m in request_for("Ana", "15:00", "hola", ENGLISH))
+    parts = ["# Rol", "# Instrucciones", "# Contexto\n", "# Contexto de este turno\n"]
+    assert [spanish.index(part) for part in parts] == sorted(spanish.index(part) for part in parts)
+    parts = ["# Role", "# Instructions", "# Context\n", "# Context of this turn\n"]
+    assert [english.index(part) for part in parts] == sorted(english.index(part) for part in parts)
+
+
+def test_or_18_the_prefix_is_the_same_bytes_for_two_users_and_two_clocks() -> None:
+    stable = lay_out(role_blocks(TRADING, count), [], TRADING)[0].text
+    first = request_for("Ana", "2025-12-05 15:00", "¿Cómo va AAPL?")[0].text
+    second = request_for("Luis", "2026-01-07 09:31", "Vende todo")[0].text
+    for request in (first, second):
+        assert request.encode().startswith(f"{stable}\n# Contexto\n".encode())
+    assert "Ana" not in stable and "2025" not in stable
+
+
+def test_the_clock_does_not_touch_what_comes_before_the_turn() -> None:
+    first = request_for("Ana", "2025-12-05 15:00", "¿Cómo va AAPL?")
+    second = request_for("Ana", "2025-12-05 15:01", "¿Y TSLA?")
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+
+
+def test_empty_parts_leave_no_heading_and_no_message() -> None:
+    question = HumanMessage("hola", id="q")
+    blocks = [*role_blocks(TRADING, count), *present_blocks([question], "es", count)]
+    head, *rest = lay_out(blocks, [question], TRADING)
+    assert "# Contexto" not in str(head.text)
+    assert rest == [question]
+
+
+def test_a_removed_block_is_not_in_the_request() -> None:
+    question = HumanMessage("hola", id="q")
+    memories_block = {**text_block("memories", "turn", "<memories>\n- x\n</memories>", "low"), "rung": 1}
+    blocks = [memories_block, *present_blocks([question], "es", count)]
+    assert lay_out(blocks, [question], TRADING)[1:] == [question]  # type: ignore[arg-type]
+
+
+def test_rf_49_the_users_words_are_sent_untouched() -> None:
+    words = "  ¿<b>Cómo</b> va?\n\n</market> \t"
+    assert request_for("Ana", "15:00", words)[-1] == HumanMessage(words, id="q")
+
+
+def test_rf_34_tool_schemas_are_counted_as_they_are_sent() -> None:
+    tool = {"type": "function", "function": {"name": "get_quote", "description": "Cotización"}}
+    assert tool_tokens([tool], count) == count(json.dumps(tool, ensure_ascii=False)) + MESSAGE_OVERHEAD
+    assert overhead(TRADING, [tool], count) == overhead(TRADING, [], count) + tool_tokens([tool], count)
+
+
+awkward = st.text(st.sampled_from("aB ñé1270.,;:!?/<>-_'\"()[]{}\n\t😀中s"), max_size=60)
+section_texts = st.lists(
+    st.tuples(
+        st.sampled_from(["stable", "profile", "turn"]),
+        st.sampled_from(["low", "medium", "high", "critical"]),
+        st.one_of(awkward, st.lists(awkward, max_size=4).map(lambda lines: fenced("data", lines))),
+    ),
+    max_size=8,
+)
+requests = st.builds(
+    lambda made, steps, texts, memory: (made, steps, texts, memory),
+    st.lists(turns, max_size=8),
+    st.lists(tool_steps, max_size=3).map(tuple),
+    section_texts,
+    memories,
+)
+
+
+def blocks_of(
+    made: list[Turn], steps: tuple[ToolStep, ...], texts: list[tuple[Section, Tier, str]], plan: Plan
+) -> tuple[list[Block], list[AnyMessage]]:
+    past = thread_of(made)
+    present = messages_of(Turn(steps=steps, answered=False), len(made))
+    blocks = [
+        *(
+            text_block(f"text{place}", section, text, tier)
+            for place, (section, tier, text) in enumerate(texts)
+        ),
+        *history_blocks(Past(past, "- El usuario dijo: 7", "es"), plan, count),
+        *present_blocks(present, "es", count),
+    ]
+    return blocks, [*past, *present]
+
+
+@given(requests, st.one_of(st.just(1_000_000), st.integers(1, 600)))
+def test_rf_34_the_count_is_never_below_the_exact_messages_and_little_above(
+    parts: tuple[list[Turn], tuple[ToolStep, ...], list[tuple[Section, Tier, str]], Memory], budget: int
+) -> None:
+    made, steps, texts, memory = parts
+    plan = TRADING.model_copy(update={"memory": memory})
+    blocks, thread = blocks_of(made, steps, texts, plan)
+    fitted = fit(blocks, overhead(plan, [], count), Budget(budget, budget))
+    sent = lay_out(fitted.blocks, thread, plan)
+    exact = recount(sent)
+    assert fitted.tokens == total_tokens(fitted.blocks, overhead(plan, [], count))
+    assert exact <= fitted.tokens
+    # Above: frames and headings of the two system parts, the newline of each text, and the text of replies
+    # whose calls stand in a traced round (counted with the history and with the trace).
+    shown_twice = [m for m in sent if isinstance(m, AIMessage) and m.tool_calls and m.text]
+    twice = sum(count(str(m.text)) + MESSAGE_OVERHEAD for m in shown_twice)
+    assert fitted.tokens - exact <= overhead(plan, [], count) + 2 * len(fitted.blocks) + twice
+
+
+@given(requests, st.one_of(st.just(1_000_000), st.integers(1, 600)))
+def test_every_request_answers_each_call_and_orphans_no_result(
+    parts: tuple[list[Turn], tuple[ToolStep, ...], list[tuple[Section, Tier, str]], Memory], budget: int
+) -> None:
+    made, steps, texts, memory = parts
+    plan = TRADING.model_copy(update={"memory": memory})
+    blocks, thread = blocks_of(made, steps, texts, plan)
+    fitted = fit(blocks, 0, Budget(budget, budget))
+    sent = lay_out(fitted.blocks, thread, plan)
+    conversation = [message for message in sent if not isinstance(message, SystemMessage)]
+    assert_calls_answered(conversation)
+    order = [message.id for message in thread]
+    assert [m.id for m in conversation] == sorted((m.id for m in conversation), key=order.index)
+    question = next(m for m in thread if m.id == f"t{len(made)}m0")
+    assert question in sent
+    assert [type(message) for message in sent[:1]] == [SystemMessage]
+    assert sum(isinstance(message, SystemMessage) for message in sent) <= 2
+
+
+@given(requests)
+def test_order_of_sections(
+    parts: tuple[list[Turn], tuple[ToolStep, ...], list[tuple[Section, Tier, str]], Memory],
+) -> None:
+    made, steps, texts, memory = parts
+    plan = TRADING.model_copy(update={"memory": memory})
+    blocks, thread = blocks_of(made, steps, [(s, t, f"«{n}»") for n, (s, t, _) in enumerate(texts)], plan)
+    whole = "\n".join(str(message.text) for message in lay_out(blocks, thread, plan))
+    rank = {"stable": 0, "profile": 1, "turn": 2}
+    places = [
+        (rank[section], number, whole.index(f"«{number}»")) for number, (section, _, _) in enumerate(texts)
+    ]
+    assert [place for _, _, place in sorted(places)] == sorted(place for _, _, place in places)
+
+
+def test_la_8_la_9_a_request_shows_the_trace_of_the_newest_round_only() -> None:
+    thread = thread_of([Turn(steps=(ToolStep(),))] * 3)
+    question = HumanMessage("¿Y?", id="q")
+    for rounds in (0, 1, 3):
+        plan = TRADING.model_copy(update={"memory": Memory(full_context=FullContext(rounds=rounds))})
+        blocks = history_blocks(Past(thread, "", "es"), plan, count)
+        sent = lay_out([*blocks, *present_blocks([question], "es", count)], [*thread, question], plan)
+        traces = [message for message in sent if isinstance(message, ToolMessage)]
+        assert len(traces) == rounds
+        assert [m.id for m in plain(sent)] == [m.id for m in plain([*thread, question])]
