@@ -22,6 +22,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks notebooks
 
 bench: $(VENV)/run.stamp
 	$(BIN)/recuerdo bench turn

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-FIRST_REPLY = "» "
+# The demo draws each reply in a frame.
+FIRST_REPLY = "╭"
 
 
 def measure(data: Path | None) -> dict[str, Any]:

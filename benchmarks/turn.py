@@ -20,11 +20,11 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 
 import recuerdo
-from recuerdo.demo.sample import load_sample_user
+from recuerdo.demo import SAMPLE_USER
+from recuerdo.demo.sample import load_sample
 from recuerdo.graph.turn import TurnContext
 from recuerdo.stores.postgres.checkpoints import thread_of
 
-USER = "user-123"
 MESSAGES = (
     "¿Cómo va mi inversión?",
     "¿Qué opinas de AAPL?",
@@ -47,7 +47,7 @@ def measure(data: Path | None) -> dict[str, Any]:
 async def _turns() -> dict[str, Any]:
     model = FakeListChatModel(responses=["De acuerdo."])
     async with recuerdo.open_agent(model=model) as agent:
-        await load_sample_user(agent.services.database, agent.services.settings.tenant, datetime.now(UTC))
+        await load_sample(agent.services, agent.services.settings.tenant, datetime.now(UTC))
         for place in range(WARM_UP):
             await _timed_turn(agent, place)
         totals, nodes = [], defaultdict(list)
@@ -73,7 +73,7 @@ async def _timed_turn(agent: recuerdo.Agent, place: int) -> tuple[float, dict[st
     services = agent.services
     tenant = services.settings.tenant
     message = HumanMessage(MESSAGES[place % len(MESSAGES)])
-    context = TurnContext(user=USER, conversation=conversation, tenant=tenant)
+    context = TurnContext(user=SAMPLE_USER, conversation=conversation, tenant=tenant)
     started = before = time.perf_counter()
     per_node: dict[str, float] = {}
     async for update in agent.graph.astream(

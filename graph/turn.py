@@ -96,7 +96,8 @@ def caller_of(context: TurnContext | None, config: RunnableConfig, services: Ser
     return Caller(
         tenant=given.tenant or configurable.get("tenant") or services.settings.tenant,
         assistant=given.assistant or services.plan.name,
-        user=given.user or configurable.get("user") or None,
+        # An empty name is a caller's mistake, refused further down; it must not become the anonymous session.
+        user=given.user if given.user is not None else configurable.get("user"),
         conversation=str(conversation),
         mode=given.mode,
     )

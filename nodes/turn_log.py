@@ -1,12 +1,16 @@
-"""LangChain messages as rows of the turn log."""
+"""A running turn in the turn log: LangChain messages as rows, and the lease that it holds."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from uuid import UUID
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from recuerdo.nodes.call import Call
+from recuerdo.nodes.receive.message import LEASE
+from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.turn import TurnInfo
 from recuerdo.stores.postgres.turns import NewMessage, Usage
 
@@ -45,3 +49,24 @@ async def log_messages(call: Call, turn: TurnInfo, messages: Sequence[AnyMessage
 def usage_of(counts: dict[str, int]) -> Usage:
     """The turn's token counts as the log keeps them."""
     return Usage(**{name: counts.get(name, 0) for name in ("input", "output", "total", "cached")})
+
+
+@asynccontextmanager
+async def holding_lease(call: Call, turn: TurnInfo) -> AsyncIterator[None]:
+    """Renew the turn's lease while a model or a tool works, however long it takes.
+
+    So the lease can be short, and a conversation whose process died is soon free.
+    """
+    renewal = asyncio.create_task(_renew(call, UUID(turn["id"])))
+    try:
+        yield
+    finally:
+        renewal.cancel()
+
+
+async def _renew(call: Call, turn: UUID) -> None:
+    while True:
+        await asyncio.sleep(LEASE.total_seconds() / 3)
+        # A lease that is lost ends the turn where it writes; a database that is away may come back in time.
+        with suppress(RecuerdoError):
+            await call.turns.extend_lease(turn, LEASE)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from recuerdo.state.blocks import Block, Tier, current
-from recuerdo.state.turn import BuildStep, Estimate
+from recuerdo.state.turn import BuildStep, Estimate, TopicChange
 
 
 class _Entry(BaseModel):
@@ -59,11 +59,15 @@ class StepRecord(_Entry):
 
 
 class TopicRecord(_Entry):
-    """The topic of the turn; ``changed`` and ``returned_to`` compare it with the turn before."""
+    """The topic of the turn; ``changed`` and ``returned_to`` compare it with the turn before, ``reason`` says
+    what showed the change (A-2), ``similarity`` is the cosine to the last messages where it was needed.
+    """
 
     name: str | None
     changed: bool = False
     returned_to: bool = False
+    reason: TopicChange | None = None
+    similarity: float | None = None
 
 
 class Learnt(_Entry):
@@ -90,6 +94,7 @@ class TurnRecord(_Entry):
     symbols: list[str]
     resolved_by: str
     intent: str
+    intent_confidence: float
     topic: TopicRecord
     blocks: list[BlockRecord]
     steps: list[StepRecord]

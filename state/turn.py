@@ -13,10 +13,33 @@ Mode = Literal["live", "preview"]
 
 
 class Topic(TypedDict):
-    """A subject of the conversation with the symbols that belong to it (RF-44, IM-42)."""
+    """A subject of the conversation with the symbols that belong to it (RF-44, IM-42).
 
+    ``key`` tells subjects apart whatever the language of their labels: topics of one key mean the same (A-13).
+    """
+
+    key: str
     label: str
     symbols: list[str]
+
+
+TopicChange = Literal["symbols", "subject", "marker", "similarity"]
+"""Why a topic counts as changed (A-2): other symbols, another subject by name, words that say so, or a message
+unlike the last ones."""
+
+
+class TopicReading(TypedDict):
+    """The topic of a turn beside that of the turn before (RF-6, IM-42).
+
+    ``topic`` is None while nothing was spoken of. ``similarity`` is the cosine to the nearest of the last
+    messages, None when it was not needed.
+    """
+
+    topic: Topic | None
+    changed: bool
+    returned_to: bool
+    reason: TopicChange | None
+    similarity: float | None
 
 
 class Summary(TypedDict):
@@ -86,6 +109,8 @@ class Work(TypedDict, total=False):
     symbols: list[str]
     resolved_by: str
     intent: str
+    intent_confidence: float
+    topic: TopicReading
     context: dict[str, Any]
     trace: list[BuildStep]
     unavailable: list[str]

@@ -29,13 +29,13 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    data: Path = Field(default_factory=lambda: user_data_path("recuerdo"), alias="RECUERDO_DATA")
-    plan: str = Field(default="trading", alias="RECUERDO_PLAN")
-    tenant: str = Field(default="default", alias="RECUERDO_TENANT")
-    model: str | None = Field(default=None, alias="RECUERDO_MODEL")
-    database_url: SecretStr | None = Field(default=None, alias="DATABASE_URL")
-    openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
-    openai_base_url: SecretStr | None = Field(default=None, alias="OPENAI_BASE_URL")
+    data: Path = Field(default_factory=lambda: user_data_path("recuerdo"), validation_alias="RECUERDO_DATA")
+    plan: str = Field(default="trading", validation_alias="RECUERDO_PLAN")
+    tenant: str = Field(default="default", validation_alias="RECUERDO_TENANT")
+    model: str | None = Field(default=None, validation_alias="RECUERDO_MODEL")
+    database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: SecretStr | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
 
     @classmethod
     def load(cls) -> Self:

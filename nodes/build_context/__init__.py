@@ -33,6 +33,8 @@ async def build_context(state: TurnState, call: Call) -> TurnUpdate:
             "symbols": list(data.symbols),
             "resolved_by": data.resolved_by,
             "intent": data.intent,
+            "intent_confidence": data.intent_confidence,
+            "topic": data.topic,
             "context": _document(data, state, call),
             "trace": [_sized(step, blocks) for step in data.trace],
             "unavailable": _unavailable(data),

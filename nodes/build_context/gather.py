@@ -7,15 +7,20 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from langchain_core.messages import HumanMessage
+
 from recuerdo.nodes.build_context.gathered import Gathered
+from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.build_context.instructions import exchange_of
-from recuerdo.nodes.build_context.intent import read_intent
-from recuerdo.nodes.build_context.symbols import instrument, resolve_symbols
+from recuerdo.nodes.build_context.intent import Intent, read_intent
+from recuerdo.nodes.build_context.symbols import instrument
+from recuerdo.nodes.build_context.topic import as_state, understand
 from recuerdo.nodes.call import Call
-from recuerdo.state.errors import RecuerdoError, StoreError
+from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.limits import FREQUENT_MENTIONS
 from recuerdo.state.turn import BuildStep, TurnState
 from recuerdo.stores.postgres.memories import StoredMemory
+from recuerdo.stores.recall.search import Recall
 from recuerdo.stores.sources.registry import Fetched, SourceQuery
 
 STEPS = ("profile", "preferences", "history", "symbols", "market", "positions", "alerts", "signals")
@@ -31,13 +36,16 @@ async def gather(state: TurnState, call: Call) -> Gathered:
     work = state["work"]
     assert work is not None, "receive has run"
     turn = work["turn"]
+    intent = read_intent(turn["text"])
     data = Gathered(
-        now=datetime.fromisoformat(turn["now"]), language=turn["language"], intent=read_intent(turn["text"])
+        now=datetime.fromisoformat(turn["now"]),
+        language=turn["language"],
+        intent=intent.name,
+        intent_confidence=intent.confidence,
     )
     steps: dict[str, Fetched] = {}
     await _load_person(data, state, call, steps)
-    # Off the loop: the first look loads tables, and a long message takes a while.
-    await asyncio.to_thread(_resolve, data, state, steps)
+    await _resolve(data, state, call, steps)
     await _load_market(data, call, steps)
     data.trace = [_build_step(name, steps[name]) for name in STEPS]
     return data
@@ -70,19 +78,42 @@ async def _load_person(data: Gathered, state: TurnState, call: Call, steps: dict
         _note_missing(data, name, fetched)
 
 
-def _resolve(data: Gathered, state: TurnState, steps: dict[str, Fetched]) -> None:
+async def _resolve(data: Gathered, state: TurnState, call: Call, steps: dict[str, Fetched]) -> None:
     """Step d, once per turn: a later pass of the tool loop keeps what was understood."""
     started = time.perf_counter()
     work = state["work"] or {}
-    if "resolved_by" in work:
-        data.symbols, data.resolved_by = tuple(work["symbols"]), work["resolved_by"]
+    if "topic" in work:
+        data.symbols, data.resolved_by, data.topic = (
+            tuple(work["symbols"]),
+            work["resolved_by"],
+            work["topic"],
+        )
     else:
-        recent = [topic["symbols"] for topic in reversed(state.get("topics") or []) if topic["symbols"]]
-        resolution = resolve_symbols(work["turn"]["text"], recent, data.held)
-        data.symbols, data.resolved_by = resolution.symbols + resolution.unknown, resolution.how
+        await _understand(data, state, call)
     data.unknown_symbols = tuple(symbol for symbol in data.symbols if instrument(symbol) is None)
     ms = round((time.perf_counter() - started) * 1000, 3)
     steps["symbols"] = Fetched(data.symbols, "ok" if data.symbols else "empty", ms)
+
+
+async def _understand(data: Gathered, state: TurnState, call: Call) -> None:
+    """What the message is about, beside what the conversation was about until now."""
+    work = state["work"]
+    assert work is not None, "receive has run"
+    turn = work["turn"]
+    preview = call.caller.mode == "preview"
+    past, _ = split_present([] if preview else state["messages"], turn["message_id"])
+    reading, likeness = await understand(
+        turn["text"],
+        turn["redacted"],
+        turn["language"],
+        Intent(data.intent, data.intent_confidence),
+        topics=state.get("topics") or [],
+        held=data.held,
+        before=[str(message.text) for message in past if isinstance(message, HumanMessage)],
+        embedder=call.services.embedder,
+    )
+    data.symbols, data.resolved_by = reading.symbols, reading.how
+    data.topic = as_state(reading, likeness)
 
 
 async def _load_market(data: Gathered, call: Call, steps: dict[str, Fetched]) -> None:
@@ -128,37 +159,24 @@ async def _started_at(call: Call) -> datetime | None:
 
 
 async def _recall(data: Gathered, state: TurnState, call: Call) -> list[StoredMemory]:
-    """Memories by similarity, read again under the caller's scope; searched once per turn."""
+    """The best memories, read under the caller's scope; searched once per turn."""
     work = state["work"] or {}
     if not _has_memory(call) or not call.services.plan.memory.recall_tokens:
         return []
-    user, assistant = str(call.caller.user), call.caller.assistant
     if "recalled" in work:
         ids = [UUID(memory_id) for memory_id in work["recalled"]]
-    else:
-        ids = await _nearest(work["turn"]["text"], data, call)
-    if not ids:
-        return []
-    found = {memory.id: memory for memory in await call.memories.get(ids, assistant, user, data.now)}
-    return [found[memory_id] for memory_id in ids if memory_id in found]
+        return await call.memories.get(ids, call.caller.assistant, str(call.caller.user), data.now)
+    return await _searched(work["turn"]["text"], data, call)
 
 
-async def _nearest(text: str, data: Gathered, call: Call) -> list[UUID]:
-    """Ids of the nearest memories, from the index or, while it is away, from PostgreSQL alone."""
+async def _searched(text: str, data: Gathered, call: Call) -> list[StoredMemory]:
+    """By meaning and by words; the record says when the index or the embedder was away."""
     services, caller = call.services, call.caller
-    user = str(caller.user)
-    if not await call.memories.any(caller.assistant, user, data.now):
-        return []
-    embedding = await services.embedder.embed_query(text)
-    try:
-        hits = await services.index.query(caller.tenant, caller.assistant, user, embedding, RECALLED_AT_MOST)
-        return [UUID(hit.id) for hit in hits]
-    except StoreError as error:
-        data.index_away = str(error)
-        nearest = await call.memories.nearest(
-            caller.assistant, user, embedding, services.embedder.name, data.now, RECALLED_AT_MOST
-        )
-        return [near.id for near in nearest]
+    recall = Recall(services.database, services.index, services.embedder, caller.tenant)
+    found = await recall.search(caller.assistant, str(caller.user), text, data.now, RECALLED_AT_MOST)
+    if found and recall.missing:
+        data.index_away = recall.missing.en
+    return [recalled.memory for recalled in found]
 
 
 async def _statuses(data: Gathered, call: Call) -> bool:

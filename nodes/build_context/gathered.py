@@ -6,15 +6,16 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from recuerdo.nodes.build_context.intent import Intent
+from recuerdo.nodes.build_context.intent import IntentName
 from recuerdo.nodes.build_context.phrasing import Phrasing
-from recuerdo.state.turn import BuildStep
+from recuerdo.state.turn import BuildStep, TopicReading
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.postgres.platform import Alert, EconomicEvent, Position, Profile, Quote, Signal
 from recuerdo.stores.sources.calendar import MarketStatus
 
 DEFAULT_TIMEZONE = "UTC"
 DEFAULT_MARKET = "XNYS"
+NO_TOPIC = TopicReading(topic=None, changed=False, returned_to=False, reason=None, similarity=None)
 
 
 @dataclass
@@ -23,13 +24,15 @@ class Gathered:
 
     now: datetime
     language: str
-    intent: Intent
+    intent: IntentName
+    intent_confidence: float
     profile: Profile | None = None
     preferences: dict[str, Any] = field(default_factory=dict)
     started_at: datetime | None = None
     symbols: tuple[str, ...] = ()
     unknown_symbols: tuple[str, ...] = ()
     resolved_by: str = "none"
+    topic: TopicReading = field(default_factory=lambda: NO_TOPIC.copy())
     frequent: tuple[str, ...] = ()
     quotes: dict[str, Quote] = field(default_factory=dict)
     positions: list[Position] = field(default_factory=list)

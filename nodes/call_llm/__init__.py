@@ -13,6 +13,7 @@ from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.call_llm.disclaimer import missing_disclaimer
 from recuerdo.nodes.call_llm.failures import EmptyReplyError, model_failure
 from recuerdo.nodes.failure import failed
+from recuerdo.nodes.turn_log import holding_lease
 from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
 
 
@@ -22,7 +23,8 @@ async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
     request = work["requests"][-1]
     said: list[AIMessageChunk] = []
     try:
-        await _stream(call, request, said)
+        async with holding_lease(call, work["turn"]):
+            await _stream(call, request, said)
         whole = _whole(said, request)
     except Exception as error:
         partial = "".join(str(chunk.text) for chunk in said)
@@ -54,7 +56,7 @@ def _whole(said: list[AIMessageChunk], request: Request) -> AIMessageChunk:
 
     Raises EmptyReplyError when nothing is left.
     """
-    whole = reduce(add, said) if said else AIMessageChunk("")
+    whole = reduce(add, said) if said else AIMessageChunk(content="")
     if not request["tools"]:
         whole = whole.model_copy(update={"tool_calls": []})
     if not whole.tool_calls and not str(whole.text).strip():

@@ -1,6 +1,7 @@
 """Step 1 of the turn: take the message, the caller and the plan in force; open the turn's row (RF-46)."""
 
 import asyncio
+from datetime import timedelta
 from typing import Literal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -9,7 +10,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, Remov
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.failure import failed
 from recuerdo.nodes.receive.language import detect_language
-from recuerdo.nodes.receive.message import LEASE, WAIT, check_message
+from recuerdo.nodes.receive.message import LEASE, check_message
 from recuerdo.state.errors import InputError, RecuerdoError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnInfo, TurnState, TurnUpdate
@@ -70,7 +71,8 @@ async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str)
             text=text,
         ),
         lease=LEASE,
-        wait=WAIT,
+        # The thread was read before this node ran: a turn that waited here would go on from a stale state.
+        wait=timedelta(),
     )
     return TurnInfo(
         id=str(turn_id),

@@ -10,11 +10,11 @@ sentences = load_sentences(__package__)
 LONGEST_MESSAGE = 50_000
 """Characters of one message; far above what the token budget lets through."""
 
-LEASE = timedelta(minutes=5)
+LEASE = timedelta(minutes=1)
 """How long a turn may hold its thread without a sign of life."""
 
 WAIT = timedelta(seconds=5)
-"""How long a second turn of a thread waits for the first."""
+"""How long a second turn of a thread waits for the first one in the same agent."""
 
 
 def check_message(text: str) -> str:

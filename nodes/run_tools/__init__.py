@@ -10,7 +10,7 @@ from langchain_core.tools.base import ToolException
 from recuerdo.nodes.build_context.history import READ_ONLY, split_present
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.run_tools.tools import CALL
-from recuerdo.nodes.turn_log import log_messages
+from recuerdo.nodes.turn_log import holding_lease, log_messages
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnState, TurnUpdate, Work
 
@@ -33,12 +33,13 @@ async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     assert isinstance(asked, AIMessage), "the router sends only tool calls here"
     _, present = split_present(state["messages"], work["turn"]["message_id"])
     first = len(present)
-    results = await asyncio.gather(
-        *(
-            _run(call, requested, f"{work['turn']['id']}-{first + place}")
-            for place, requested in enumerate(asked.tool_calls)
+    async with holding_lease(call, work["turn"]):
+        results = await asyncio.gather(
+            *(
+                _run(call, requested, f"{work['turn']['id']}-{first + place}")
+                for place, requested in enumerate(asked.tool_calls)
+            )
         )
-    )
     await log_messages(call, work["turn"], [asked, *results], position=first - 1)
     for result in results:
         call.emit(Chunk(type="tool", text=str(result.name), data={"status": result.status}))

@@ -23,6 +23,7 @@ def build_record(
         symbols=work["symbols"],
         resolved_by=work["resolved_by"],
         intent=work["intent"],
+        intent_confidence=work["intent_confidence"],
         topic=topic,
         blocks=[BlockRecord.of(block) for block in work["blocks"]],
         steps=[StepRecord.model_validate(step) for step in work["steps"]],

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import typer
 
+from recuerdo.cli.bench import bench
 from recuerdo.cli.chat import chat
 from recuerdo.cli.console import complain
 from recuerdo.cli.context import context_app
@@ -30,6 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(bench)
 app.command()(chat)
 app.command()(demo)
 app.add_typer(context_app)

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID, uuid4, uuid5
 
 import numpy as np
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
 from recuerdo.state.limits import MemoryStatus, expiry, status_for
@@ -17,6 +17,7 @@ from recuerdo.stores.postgres.audit import Action, Change, delete_with_audit, wr
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import without_sensitive
+from recuerdo.stores.recall.analysis import ANALYZER, analyse
 
 _MEMORY_IDS = UUID("6f0c6c4e-6a1d-4a53-9a0b-6f3f2f0f7f51")
 
@@ -27,18 +28,29 @@ _COLUMNS = """id, assistant, user_id as user, kind, text, status, confidence, la
 _IN_FORCE = """tenant = %(tenant)s and assistant = %(assistant)s and user_id = %(user)s
     and active and (expires_at is null or expires_at > %(now)s)"""
 
+_SEARCH_ROWS = f"""
+select id, language, conversation, position, created_at, terms, asks, analyzer,
+    case when analyzer is distinct from %(analyzer)s then text end,
+    case when embedder = %(embedder)s
+        and (select count(*) from recuerdo.user_memory where {_IN_FORCE}) <= %(scanned)s then embedding end
+from recuerdo.user_memory where {_IN_FORCE}
+"""
+
 # A replay of the same turn that comes to the same text writes nothing.
 _UPSERT = """
 insert into recuerdo.user_memory as kept
     (id, tenant, assistant, user_id, kind, text, embedding, embedder, status, confidence, language, quote,
      message_id, turn_id, item, metadata, created_at, updated_at, confirmed_at, expires_at,
-     vector_waiting_since)
-values
-    (%(id)s, %(tenant)s, %(assistant)s, %(user)s, %(kind)s, %(text)s, %(embedding)s, %(embedder)s,
+     vector_waiting_since, terms, asks, analyzer, conversation, position)
+select
+     %(id)s, %(tenant)s, %(assistant)s, %(user)s, %(kind)s, %(text)s, %(embedding)s, %(embedder)s,
      %(status)s, %(confidence)s, %(language)s, %(quote)s, %(message_id)s, %(turn)s, %(item)s, %(metadata)s,
-     %(at)s, %(at)s, %(confirmed_at)s, %(expires_at)s, %(at)s)
+     %(at)s, %(at)s, %(confirmed_at)s, %(expires_at)s, %(at)s, %(terms)s, %(asks)s, %(analyzer)s,
+     coalesce(%(conversation)s, turn.conversation), coalesce(%(position)s, turn.number)
+from (select) as one left join recuerdo.turns turn on turn.tenant = %(tenant)s and turn.id = %(turn)s
 on conflict (id) do update set
     text = excluded.text, embedding = excluded.embedding, embedder = excluded.embedder,
+    terms = excluded.terms, asks = excluded.asks, analyzer = excluded.analyzer,
     status = excluded.status, confidence = excluded.confidence, language = excluded.language,
     quote = excluded.quote, message_id = excluded.message_id, metadata = excluded.metadata,
     updated_at = excluded.updated_at, confirmed_at = excluded.confirmed_at,
@@ -49,8 +61,8 @@ returning xmax = 0 as added
 
 _VECTOR_COLUMNS = ("id", "tenant", "assistant", "user", "text", "embedding", "embedder")
 
-# How embeddings are kept.
-_FLOAT = np.dtype("<f4")
+FLOAT = np.dtype("<f4")
+"""How embeddings are kept."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,8 @@ class NewMemory:
     """A memory to write. ``confidence`` 0 to 1 decides the status: low or confirmed (A-24, C-6).
 
     ``embedding`` and ``embedder`` (its name) are both given, or neither: then the worker embeds the text.
-    Texts that hold sensitive data are stored without it, and embedded anew (RF-33).
+    Texts that hold sensitive data are stored without it, and embedded anew (RF-33). ``conversation`` and
+    ``position`` say where it was said, for one that no turn says it of: its neighbours there help recall.
     """
 
     kind: str
@@ -70,6 +83,8 @@ class NewMemory:
     quote: str | None = None
     message_id: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    conversation: str | None = None
+    position: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,6 +140,25 @@ class Nearest:
     similarity: float
 
 
+class SearchRow(NamedTuple):
+    """What recall compares of a memory.
+
+    ``text`` only when it has to be analysed at the search, ``embedding`` (little-endian float32) only when
+    all of the user's memories are compared.
+    """
+
+    id: UUID
+    language: str
+    conversation: str | None
+    position: int | None
+    created_at: datetime
+    terms: bytes | None
+    asks: bool | None
+    analyzer: str | None
+    text: str | None
+    embedding: bytes | None
+
+
 class Memories:
     """The memories of one tenant. Every method raises ScopeError when a part of its scope is missing."""
 
@@ -145,12 +179,14 @@ class Memories:
 
         What an index says counts for nothing here: foreign, deleted and expired memories do not come back.
         """
-        found = {memory.id: memory for memory in await self._read(assistant, user, now, ids=list(ids))}
+        named = await self._read(assistant, user, now, " and id = any(%(ids)s)", ids=list(ids))
+        found = {memory.id: memory for memory in named}
         return [found[memory_id] for memory_id in dict.fromkeys(ids) if memory_id in found]
 
     async def all(self, assistant: str, user: str, now: datetime, *, limit: int = 100) -> list[StoredMemory]:
         """The user's memories that are in force, newest first."""
-        return await self._read(assistant, user, now, limit=limit)
+        newest = " order by updated_at desc, id limit %(limit)s"
+        return await self._read(assistant, user, now, newest, limit=limit)
 
     async def any(self, assistant: str, user: str, now: datetime) -> bool:
         """Whether anything of the user's is in force at ``now``."""
@@ -182,10 +218,31 @@ class Memories:
             await cursor.execute(
                 f"select id, embedding from recuerdo.user_memory where {_IN_FORCE}"
                 " and embedder = %(embedder)s and octet_length(embedding) = %(bytes)s",
-                {**scope, "embedder": embedder, "bytes": _FLOAT.itemsize * len(embedding)},
+                {**scope, "embedder": embedder, "bytes": FLOAT.itemsize * len(embedding)},
             )
             rows = await cursor.fetchall()
         return await asyncio.to_thread(_most_similar, rows, embedding, limit)
+
+    async def search_rows(
+        self, assistant: str, user: str, now: datetime, embedder: str, scanned: int
+    ) -> list[SearchRow]:
+        """All memories of the user that are in force; with what ``embedder`` made of them if they are few.
+
+        That is: no more than ``scanned``. In no order.
+        """
+        require_scope(assistant=assistant, user=user)
+        async with self._database.connection() as connection:
+            cursor = connection.cursor(binary=True, row_factory=tuple_row)
+            await cursor.execute(
+                _SEARCH_ROWS,
+                {
+                    **self._scope(assistant, user, now),
+                    "analyzer": ANALYZER,
+                    "embedder": embedder,
+                    "scanned": scanned,
+                },
+            )
+            return [SearchRow._make(row) for row in await cursor.fetchall()]
 
     async def confirm(self, memory_id: UUID, assistant: str, user: str, now: datetime) -> bool:
         """The user says that it is so: kept for 90 days from now (C-6). False when there is none in force."""
@@ -217,22 +274,14 @@ class Memories:
             )
 
     async def _read(
-        self,
-        assistant: str,
-        user: str,
-        now: datetime,
-        *,
-        ids: list[UUID] | None = None,
-        limit: int | None = None,
+        self, assistant: str, user: str, now: datetime, which: LiteralString, **values: Any
     ) -> list[StoredMemory]:
         require_scope(assistant=assistant, user=user)
         async with self._database.connection() as connection:
             cursor = connection.cursor(row_factory=class_row(StoredMemory))
             await cursor.execute(
-                f"select {_COLUMNS} from recuerdo.user_memory where {_IN_FORCE}"
-                " and (%(ids)s::uuid[] is null or id = any(%(ids)s))"
-                " order by updated_at desc, id limit %(limit)s",
-                {**self._scope(assistant, user, now), "ids": ids, "limit": limit},
+                f"select {_COLUMNS} from recuerdo.user_memory where {_IN_FORCE}{which}",
+                {**self._scope(assistant, user, now), **values},
             )
             return await cursor.fetchall()
 
@@ -373,6 +422,7 @@ async def _row(memory: NewMemory, at: datetime) -> dict[str, Any]:
     text = await without_sensitive(memory.text)
     kept = text == memory.text and memory.embedding is not None
     status = status_for(memory.confidence)
+    analysis = await asyncio.to_thread(analyse, text, memory.language)
     return {
         "kind": memory.kind,
         "text": text,
@@ -387,21 +437,26 @@ async def _row(memory: NewMemory, at: datetime) -> dict[str, Any]:
         "at": at,
         "confirmed_at": at if status == "confirmed" else None,
         "expires_at": expiry(status, at),
+        "terms": analysis.terms,
+        "asks": analysis.asks,
+        "analyzer": ANALYZER,
+        "conversation": memory.conversation,
+        "position": memory.position,
     }
 
 
 def _encoded(embedding: Sequence[float] | None) -> bytes | None:
-    return None if embedding is None else np.asarray(embedding, _FLOAT).tobytes()
+    return None if embedding is None else np.asarray(embedding, FLOAT).tobytes()
 
 
 def _decoded(embedding: bytes | None) -> list[float] | None:
-    return None if embedding is None else np.frombuffer(embedding, _FLOAT).tolist()
+    return None if embedding is None else np.frombuffer(embedding, FLOAT).tolist()
 
 
 def _most_similar(rows: Sequence[dict[str, Any]], embedding: Sequence[float], limit: int) -> list[Nearest]:
     if not rows:
         return []
-    stored = np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=_FLOAT)
+    stored = np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=FLOAT)
     matrix = stored.reshape(len(rows), len(embedding))
     query = np.asarray(embedding, dtype=np.float32)
     lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(query)

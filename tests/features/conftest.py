@@ -1,5 +1,5 @@
 """The fixtures of the agent's own tests."""
 
-from tests.recuerdo.conftest import clock, house, no_settings_of_the_tester
+from tests.recuerdo.conftest import calendars, clock, house, no_settings_of_the_tester
 
-__all__ = ["clock", "house", "no_settings_of_the_tester"]
+__all__ = ["calendars", "clock", "house", "no_settings_of_the_tester"]

@@ -27,9 +27,18 @@ def clock() -> SettableClock:
     return SettableClock()
 
 
+@pytest.fixture(scope="session")
+def calendars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exchanges' sessions, worked out once for the whole run."""
+    return tmp_path_factory.mktemp("calendars")
+
+
 @pytest.fixture
-def house(database_url: str, tmp_path: Path, clock: SettableClock) -> House:
-    return House(database_url, tmp_path / "data", clock)
+def house(database_url: str, tmp_path: Path, clock: SettableClock, calendars: Path) -> House:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "calendars").symlink_to(calendars, target_is_directory=True)
+    return House(database_url, data, clock)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +20,13 @@ from recuerdo.cli import main
 from recuerdo.cli.console import printable
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.sample import load_sample
+from recuerdo.stores.postgres.platform import Platform, parse_sample
 from recuerdo.stores.settings import Settings
 from tests.fake_openai import FakeOpenAI, stalled, text
 
 READY = "> "
 PATIENCE = 60
+NOTICED = 5
 ROOT = Path(__file__).parents[2]
 
 
@@ -163,7 +166,7 @@ def test_inspect_as_json(run: Run) -> None:
 
 
 def test_inspect_reads_standard_input(run: Run) -> None:
-    assert run("inspect", "--json", stdin="What about TSLA?\n".encode()).document["symbols"] == ["TSLA"]
+    assert run("inspect", "--json", stdin=b"What about TSLA?\n").document["symbols"] == ["TSLA"]
 
 
 @pytest.mark.parametrize("raw", [b"", b"a\0b", b"\xff\xfe", "\U0001f600".encode()])
@@ -292,8 +295,6 @@ def test_sample_user_keeps_what_was_forgotten(run: Run, stored: None) -> None:
 
 
 async def test_sample_leaves_a_tenant_with_its_own_data_alone(database_url: str, tmp_path: Path) -> None:
-    from recuerdo.stores.postgres.platform import Platform, parse_sample
-
     settings = Settings(data=tmp_path, database_url=database_url)  # type: ignore[arg-type]
     async with recuerdo.open_agent(settings) as agent:
         services, now = agent.services, agent.services.clock()
@@ -339,7 +340,9 @@ def test_im_45_context_sums_to_the_estimate(run: Run, stored: None) -> None:
         == (estimate["input_tokens"])
     )
     shown = run("context", "show", "--turn", turn).out
-    numbers = [int(number) for number in re.findall(r"^\S+(?: \S+)*? {2,}\S* *(\d+)", shown, re.MULTILINE)]
+    table = shown[shown.index("block  ") :]
+    numbers = [int(number) for number in re.findall(r"^.*? (\d+)(?:  | *$)", table, re.MULTILINE)]
+    assert len(numbers) == len(record["blocks"]) + 2
     assert sum(numbers[:-1]) == numbers[-1] == estimate["input_tokens"]
 
 
@@ -413,25 +416,46 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self._end, line.encode())
 
+    def interrupt(self, until: str) -> None:
+        """Press Ctrl-C. A signal just before readline waits is only noticed with the next one."""
+        for _ in range(PATIENCE // NOTICED):
+            self.process.send_signal(signal.SIGINT)
+            if self._shows(until, time.monotonic() + NOTICED):
+                break
+        self.wait_for(until)
+
+    def interrupt_to_leave(self) -> int:
+        """Press Ctrl-C until the process ends; the exit code."""
+        while self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(NOTICED)
+        return self.process.returncode
+
     def wait_for(self, words: str) -> str:
         """What was shown up to ``words``; what comes after it is left for the next call."""
-        deadline = time.monotonic() + PATIENCE
-        while words not in self.shown:
-            assert time.monotonic() < deadline, self.shown
-            if select.select([self._end], [], [], 1)[0]:
-                self.shown += os.read(self._end, 65536).decode(errors="replace")
+        assert self._shows(words, time.monotonic() + PATIENCE), self.shown
         before, _, self.shown = self.shown.partition(words)
         return before
+
+    def _shows(self, words: str, deadline: float) -> bool:
+        while words not in self.shown and time.monotonic() < deadline:
+            if select.select([self._end], [], [], 0.2)[0]:
+                self.shown += self._read()
+        return words in self.shown
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._end, 65536).decode(errors="replace")
+        except OSError:  # Linux: the other end is closed
+            return ""
 
     def ended(self) -> int:
         """The exit code, once what is still shown has been taken."""
         deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < deadline:
             if select.select([self._end], [], [], 0.1)[0]:
-                try:
-                    os.read(self._end, 65536)
-                except OSError:  # Linux: the other end is closed
-                    break
+                self._read()
         return self.process.wait(PATIENCE)
 
 
@@ -471,17 +495,14 @@ def test_im_38_interrupt_cancels_the_reply_and_twice_leaves(run: Run, stored: No
             chat.wait_for(READY)
             chat.type("hola\n")
             chat.wait_for("Primero")
-            chat.process.send_signal(signal.SIGINT)
-            chat.wait_for("Interrupted")
+            chat.interrupt("Interrupted")
             chat.wait_for(READY)
             chat.type("¿sigues?\n")
             chat.wait_for("Aquí sigo.")
             chat.wait_for(READY)
-            chat.process.send_signal(signal.SIGINT)
-            chat.wait_for("Interrupted")
+            chat.interrupt("Interrupted")
             chat.wait_for(READY)
-            chat.process.send_signal(signal.SIGINT)
-            assert chat.ended() == 0
+            assert chat.interrupt_to_leave() == 0
 
 
 # README

@@ -494,10 +494,11 @@ async def test_la_7_im_15_a_preview_is_clean_and_billed(open_agent: OpenAgent, h
     kept = await snapshot(agent)
     async with house.open(model=ScriptedModel(replies=["Vale."]), mode="preview") as preview:
         turn = await say(preview, "siempre usa velas de 1d: ¿recuerdas lo que es el RSI?")
-        await say(preview, "Hola", conversation="conv-new")
+        taught = await say(preview, "usa siempre velas de 1d", conversation="conv-new")
     assert dialogue(turn.request) == ["siempre usa velas de 1d: ¿recuerdas lo que es el RSI?"]
     assert answer not in prompt(turn.request) and "<preferences>" not in prompt(turn.request)
-    assert turn.record.mode == "preview" and turn.record.memories == [] and turn.record.learnt == []
+    assert turn.record.mode == "preview" and turn.record.memories == []
+    assert taught.record.learnt == []
     assert await snapshot(agent) == kept
     after = await agent.conversations.usage(CONVERSATION, user=CARLOS)
     assert after.total > before.total

@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from recuerdo import agent as agent_module
 from recuerdo.agent import Agent
 from recuerdo.graph import services as services_module
-from recuerdo.nodes import receive
+from recuerdo.nodes import receive, turn_log
 from recuerdo.state.errors import (
     BudgetError,
     BusyError,
@@ -375,6 +375,12 @@ async def test_a_user_without_profile_is_answered(agent: Agent) -> None:
     assert "ml_signals" not in turn.context and "Carlos" not in prompt(turn.request)
 
 
+async def test_an_empty_user_is_a_mistake_and_not_the_anonymous_session(agent: Agent) -> None:
+    with pytest.raises(ScopeError):
+        await agent.send("Hola", user="", conversation=CONVERSATION)
+    assert await rows(agent, "select 1 from recuerdo.turns") == []
+
+
 async def test_an_anonymous_user_is_answered_and_nothing_is_learnt(agent: Agent) -> None:
     turn = await agent.send("siempre mostrar disclaimer: ¿qué tal TSLA?")
     assert turn.reply and turn.record.learnt == []
@@ -523,17 +529,19 @@ async def test_two_turns_of_one_conversation_at_once_follow_each_other(open_agen
     assert dialogue(three.request) == ["Uno", one.reply, "Dos", two.reply, "Tres"]
 
 
-async def test_two_agents_on_one_conversation_at_once_follow_each_other(house: House) -> None:
+async def test_a_turn_beside_that_of_another_process_is_refused_and_harms_nothing(house: House) -> None:
     model = slow_model("Primera respuesta.")
     other = ScriptedModel(replies=["Segunda respuesta."])
     async with house.open(model=model) as here, house.open(model=other) as there:
         first = asyncio.create_task(say(here, "Uno"))
         await model.first_said.wait()
-        second = asyncio.create_task(say(there, "Dos"))
-        await asyncio.sleep(0.1)
+        with pytest.raises(BusyError):
+            await say(there, "Dos")
+        assert other.calls == []
         model.may_go_on.set()
-        one, two = await asyncio.gather(first, second)
-        assert dialogue(two.request) == ["Uno", one.reply, "Dos"]
+        one = await first
+        three = await say(there, "Tres")
+    assert dialogue(three.request) == ["Uno", one.reply, "Tres"]
 
 
 async def test_a_turn_that_waits_too_long_is_refused(
@@ -551,6 +559,24 @@ async def test_a_turn_that_waits_too_long_is_refused(
     assert [m.content for m in await agent.conversations.get(CONVERSATION, user=CARLOS)] == ["Uno", one.reply]
     three = await say(agent, "Tres")
     assert dialogue(three.request) == ["Uno", one.reply, "Tres"]
+
+
+async def test_a_turn_keeps_its_lease_while_the_model_works(
+    open_agent: OpenAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_log, "LEASE", timedelta(seconds=0.05))
+    model = slow_model("Primera respuesta.")
+    agent = await open_agent(model=model)
+    first = asyncio.create_task(say(agent, "Uno"))
+    await model.first_said.wait()
+    query = "select lease_until from recuerdo.conversations"
+    before = await rows(agent, query)
+    async with asyncio.timeout(10):
+        while await rows(agent, query) == before:
+            continue
+    model.may_go_on.set()
+    assert (await first).record.number == 1
+    assert (await rows(agent, query))[0]["lease_until"] is None
 
 
 # Isolation
@@ -766,5 +792,4 @@ async def test_send_sync_needs_an_agent_opened_with_a_plain_with(agent: Agent) -
 
 def give_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second turn of a thread waits a moment only."""
-    for module in (agent_module, receive):
-        monkeypatch.setattr(module, "WAIT", timedelta(milliseconds=20))
+    monkeypatch.setattr(agent_module, "WAIT", timedelta(milliseconds=20))

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from recuerdo.state.blocks import (
     MESSAGE_OVERHEAD,
@@ -68,7 +68,7 @@ def test_a_message_is_counted_with_its_calls_and_its_frame() -> None:
 
 
 def test_verbatim_messages_and_their_summary_are_counted_together() -> None:
-    messages = [HumanMessage("abc"), ToolMessage("de", tool_call_id="c1")]
+    messages: list[AnyMessage] = [HumanMessage("abc"), ToolMessage("de", tool_call_id="c1")]
     rung = messages_rung("verbatim", messages, len, text="summary")
     assert rung["tokens"] == 3 + 2 + 2 * MESSAGE_OVERHEAD + len("summary\n")
     assert messages_rung("verbatim", [], len)["tokens"] == 0

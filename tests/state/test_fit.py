@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,10 @@ def least(blocks: Sequence[Block], overhead: int) -> int:
     return overhead + sum(b["rungs"][0 if b["tier"] == "critical" else -1]["tokens"] for b in blocks)
 
 
+def vanishing(b: Block) -> Block:
+    return {**b, "rungs": [*b["rungs"], rung(0)]}
+
+
 @given(contexts(), overheads, budgets)
 def test_rf_34_never_over_the_limit_unless_nothing_is_left_to_give(
     blocks: list[Block], overhead: int, budget: Budget
@@ -76,7 +81,7 @@ def test_rf_34_never_over_the_limit_unless_nothing_is_left_to_give(
 def test_rf_34_over_the_limit_only_when_critical_alone_is_if_all_else_may_vanish(
     blocks: list[Block], overhead: int, budget: Budget
 ) -> None:
-    may_vanish = [b if b["tier"] == "critical" else {**b, "rungs": [*b["rungs"], rung(0)]} for b in blocks]
+    may_vanish = [b if b["tier"] == "critical" else vanishing(b) for b in blocks]
     fitted = fit(may_vanish, overhead, budget)
     critical = overhead + sum(current(b)["tokens"] for b in blocks if b["tier"] == "critical")
     assert (fitted.tokens > budget.limit) == (critical > budget.limit)
@@ -141,7 +146,7 @@ def test_the_record_adds_up_to_the_token(blocks: list[Block], overhead: int, bud
 
 @given(contexts(), overheads, budgets, st.randoms(use_true_random=False))
 def test_same_input_same_output_and_nothing_of_it_changed(
-    blocks: list[Block], overhead: int, budget: Budget, random: st.random_module
+    blocks: list[Block], overhead: int, budget: Budget, random: Random
 ) -> None:
     before = copy.deepcopy(blocks)
     first = fit(blocks, overhead, budget)

@@ -27,6 +27,7 @@ def record() -> TurnRecord:
         symbols=["AAPL"],
         resolved_by="message",
         intent="price",
+        intent_confidence=0.9,
         topic=TopicRecord(name=None),
         blocks=[BlockRecord.of(b) for b in fitted.blocks],
         steps=[StepRecord.model_validate(step) for step in fitted.steps],
@@ -78,4 +79,4 @@ def test_im_46_the_record_survives_json_and_holds_no_text_of_a_block() -> None:
 
 def test_a_record_cannot_be_changed() -> None:
     with pytest.raises(ValidationError):
-        record().number = 2  # type: ignore[misc]
+        record().number = 2

@@ -79,6 +79,12 @@ def test_rf_5_a_stop_loss_survives_24_messages(language: str) -> None:
     assert "AAPL" in summary and "170" in summary
 
 
+def test_rf_5_figures_win_over_small_talk_when_there_is_room_for_little() -> None:
+    chat = [HumanMessage(f"me gusta bastante la empresa {letter}") for letter in "abcdefghijkl"]
+    messages: list[AnyMessage] = [HumanMessage("el tope está en 170"), *chat]
+    assert "170" in extend_summary("", messages, "es", 40, words)
+
+
 def test_rf_28_a_goal_survives_30_messages_and_the_shortest_summary() -> None:
     messages = [*small_talk(2), HumanMessage("mi objetivo es 10% anual"), *small_talk(27)]
     summary = extend_summary("", messages, "es", 400, words)
@@ -101,7 +107,7 @@ def test_rf_5_a_figure_at_the_end_of_a_long_sentence_survives() -> None:
 
 
 def test_tool_results_are_not_part_of_what_was_said() -> None:
-    messages = [
+    messages: list[AnyMessage] = [
         HumanMessage("¿Y AAPL?"),
         AIMessage("", tool_calls=[{"name": "get_price", "args": {}, "id": "c1"}]),
         ToolMessage("precio 185.50", tool_call_id="c1"),

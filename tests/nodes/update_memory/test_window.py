@@ -19,12 +19,12 @@ from recuerdo.nodes.update_memory import window
 from recuerdo.nodes.update_memory.window import Window, move_window
 from recuerdo.state.blocks import CountTokens, current
 from recuerdo.state.fit import Budget, Fitted, fit
-from recuerdo.state.plan import Limits, Memory, Plan, ShortTerm, Summary
+from recuerdo.state.plan import FullContext, Limits, Memory, Plan, ShortTerm, Summary
 from recuerdo.state.rounds import chat_count, plain, split_rounds
 from recuerdo.state.turn import TurnInfo, TurnState, Work
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.tokens import TokenCounter
-from tests.state.generated import Turn, memories, messages_of, sound_turns
+from tests.state.generated import ToolStep, Turn, memories, messages_of, sound_turns
 
 TRADING = load_plan("trading")
 ROOMY = 1_000_000
@@ -99,14 +99,14 @@ def ids(messages: Sequence[AnyMessage]) -> list[str]:
 
 
 def note_ids(previous: str, messages: Sequence[AnyMessage], *_: Any) -> str:
-    """Stands in for the summariser: a summary that lists, in order and once, whose words it covers."""
-    return " ".join(dict.fromkeys([*previous.split(), *ids(plain(messages))]))
+    """Stands in for the summariser: a summary that lists whose words it was given, each time it was."""
+    return " ".join([*previous.split(), *ids(plain(messages))])
 
 
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (history, window):
-        monkeypatch.setattr(module, "extend_summary", note_ids)
+    monkeypatch.setattr(history, "extend_summary", note_ids)
+    monkeypatch.setattr(window, "extend_summary", note_ids)
     monkeypatch.setattr(history, "shorten_summary", lambda summary, limit, count: summary)
 
 
@@ -220,6 +220,16 @@ def test_c_2_tokens_force_a_summary_before_16_messages() -> None:
     assert summary is not None and thread.state["messages_count"] == 10
     assert summary["left_window"] == summary["covers"] > 0
     assert ids(thread.said[summary["left_window"] :]) == ids(thread.window)
+
+
+def test_c_2_a_round_whose_text_is_still_verbatim_stays_in_the_window() -> None:
+    thread = Thread(plan_with(Memory(full_context=FullContext(rounds=0))))
+    long = "el mercado sube y baja sin que nadie sepa bien por qué " * 60
+    thread.add([HumanMessage(long, id="long"), AIMessage("Así es.", id="yes")])
+    thread.take(Turn())
+    thread.take(Turn(steps=(ToolStep(),)))
+    thread.take(Turn(), budget=1)
+    assert ids(thread.window) == ["t1m0", "t1m1", "t2m0", "t2m3", "t3m0", "t3m1"]
 
 
 def test_rf_3_after_many_failed_turns_nothing_is_forgotten() -> None:
