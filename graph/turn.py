@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -43,6 +44,7 @@ class TurnContext:
     tenant: str | None = None
     assistant: str | None = None
     mode: Mode = "live"
+    ticket: UUID | None = None
 
 
 def build_turn_graph(provide: Provide, checkpointer: BaseCheckpointSaver[str] | None = None) -> TurnGraph:
@@ -100,4 +102,5 @@ def caller_of(context: TurnContext | None, config: RunnableConfig, services: Ser
         user=given.user if given.user is not None else configurable.get("user"),
         conversation=str(conversation),
         mode=given.mode,
+        ticket=given.ticket,
     )

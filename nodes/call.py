@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
+from uuid import UUID
 
 from typing_extensions import TypedDict
 
@@ -19,7 +20,8 @@ from recuerdo.stores.postgres.turns import TurnLog
 class Caller:
     """The identity of a turn. It comes from the runtime context or the config, never from editable state.
 
-    ``user`` None is an anonymous session (LA-32).
+    ``user`` None is an anonymous session (LA-32); ``ticket`` is that of the reservation under which an agent
+    runs the turn, None for the bare graph.
     """
 
     tenant: str
@@ -27,6 +29,7 @@ class Caller:
     user: str | None
     conversation: str
     mode: Mode = "live"
+    ticket: UUID | None = None
 
 
 class Chunk(TypedDict):

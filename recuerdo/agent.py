@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, TypeVar, cast
 from uuid import UUID, uuid4
-from weakref import WeakValueDictionary
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -22,7 +21,7 @@ from recuerdo.graph.services import Parts, open_services
 from recuerdo.graph.turn import TurnContext, TurnGraph, build_turn_graph
 from recuerdo.memory import Memory
 from recuerdo.nodes.build_context.history import split_present
-from recuerdo.nodes.receive.message import WAIT, check_message
+from recuerdo.nodes.receive.message import LEASE, WAIT, check_message
 from recuerdo.nodes.services import Clock, Services
 from recuerdo.state import errors
 from recuerdo.state.errors import RecuerdoError
@@ -31,7 +30,7 @@ from recuerdo.state.record import TurnRecord
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.state.turn import Mode, Request, TurnError, TurnState, Work, merge_work
 from recuerdo.stores.postgres.checkpoints import open_saver, thread_of
-from recuerdo.stores.postgres.turns import NewMessage, TurnLog
+from recuerdo.stores.postgres.turns import NewMessage, Reservation, TurnLog
 from recuerdo.stores.settings import Settings
 from recuerdo.stores.sources.registry import Source
 from recuerdo.stores.worker import Worker
@@ -81,7 +80,6 @@ class Agent:
         self._assistant = assistant
         self._mode = mode
         self._loop: BackgroundLoop | None = None
-        self._threads: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def conversations(self) -> Conversations:
@@ -121,22 +119,9 @@ class Agent:
         """
         check_message(text)
         run = _Run(self, text, user, conversation or str(uuid4()))
-        async with self._one_at_a_time(run.thread), aclosing(run.chunks()) as chunks:
+        async with run.reserved(), aclosing(run.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk
-
-    @asynccontextmanager
-    async def _one_at_a_time(self, thread: str) -> AsyncIterator[None]:
-        """Hold the thread until its checkpoint is written, so that the next turn goes on from there."""
-        lock = self._threads.setdefault(thread, asyncio.Lock())
-        try:
-            await asyncio.wait_for(lock.acquire(), WAIT.total_seconds())
-        except TimeoutError:
-            raise errors.BusyError(sentences("conversation_busy")) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
     def send_sync(self, text: str, *, user: str | None = None, conversation: str | None = None) -> Turn:
         """:meth:`send` for scripts and notebooks; needs an agent opened with a plain ``with``."""
@@ -166,6 +151,30 @@ class _Run:
         self._reply: AIMessage | None = None
         self._record: dict[str, Any] | None = None
         self._said: list[str] = []
+        self._ticket: UUID | None = None
+
+    @asynccontextmanager
+    async def reserved(self) -> AsyncIterator[None]:
+        """Hold the conversation until the checkpoint is written, so that the next turn goes on from there."""
+        agent = self._agent
+        if agent._mode == "preview":
+            yield
+            return
+        log = TurnLog(agent.services.database, agent._tenant)
+        ticket = self._ticket = uuid4()
+        reservation = Reservation(
+            ticket=ticket,
+            conversation=self._conversation,
+            assistant=agent._assistant,
+            user=self._user,
+            at=agent.services.clock(),
+            language=agent.services.plan.language,
+        )
+        await log.reserve(reservation, lease=LEASE, wait=WAIT)
+        try:
+            yield
+        finally:
+            await asyncio.shield(log.release(ticket))
 
     async def chunks(self) -> AsyncGenerator[TurnChunk, None]:
         try:
@@ -196,6 +205,7 @@ class _Run:
                 tenant=agent._tenant,
                 assistant=agent._assistant,
                 mode=agent._mode,
+                ticket=self._ticket,
             ),
             stream_mode=["updates", "custom"],
             durability="exit",

@@ -69,6 +69,7 @@ async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str)
             language=language,
             message_id=str(message.id),
             text=text,
+            ticket=caller.ticket,
         ),
         lease=LEASE,
         # The thread was read before this node ran: a turn that waited here would go on from a stale state.

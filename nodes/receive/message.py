@@ -14,7 +14,7 @@ LEASE = timedelta(minutes=1)
 """How long a turn may hold its thread without a sign of life."""
 
 WAIT = timedelta(seconds=5)
-"""How long a second turn of a thread waits for the first one in the same agent."""
+"""How long a second turn of a thread waits for the first one before it is refused."""
 
 
 def check_message(text: str) -> str:

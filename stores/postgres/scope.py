@@ -2,12 +2,18 @@
 
 from recuerdo.state.errors import ScopeError
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.postgres.text import storable
 
 _sentences = load_sentences(__package__)
 
+LONGEST_NAME = 200
+"""Characters of a tenant's, assistant's, user's or conversation's name."""
+
 
 def require_scope(**parts: str | None) -> None:
-    """Raise ScopeError that names the first part which is missing or empty."""
+    """Raise ScopeError that names the first part which is missing, empty or no name that can be kept."""
     for name, value in parts.items():
         if not value:
             raise ScopeError(_sentences("scope_missing", part=name))
+        if len(value) > LONGEST_NAME or storable(value) != value:
+            raise ScopeError(_sentences("scope_invalid", part=name, longest=LONGEST_NAME))

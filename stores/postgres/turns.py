@@ -1,7 +1,8 @@
 """The turn log: conversations, turns, messages, and the lease that orders the turns of a conversation."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -30,6 +31,8 @@ ABANDONED = "abandoned"
 """The error of a turn whose process went away: its lease expired (RF-52)."""
 
 _POLL_SECONDS = 0.05
+# How long a reservation lasts after its turn's last write: enough for the checkpoint.
+_CHECKPOINT_LEASE = timedelta(seconds=30)
 _ERROR_CHARACTERS = 500
 
 _INSERT_CONVERSATION = """
@@ -40,13 +43,14 @@ on conflict do nothing
 
 _LOCK_CONVERSATION = """
 select assistant, user_id as user, lease_turn,
-    lease_turn is distinct from %(turn)s and lease_until > clock_timestamp() as busy
+    lease_until > clock_timestamp() and not coalesce(lease_turn = %(turn)s, false)
+        and not coalesce(lease_ticket = %(ticket)s, false) as busy
 from recuerdo.conversations where tenant = %(tenant)s and id = %(conversation)s for update
 """
 
 _TAKE_LEASE = """
-update recuerdo.conversations set lease_turn = %(turn)s, lease_until = clock_timestamp() + %(lease)s,
-    language = %(language)s, updated_at = %(at)s
+update recuerdo.conversations set lease_turn = %(turn)s, lease_ticket = %(ticket)s,
+    lease_until = clock_timestamp() + %(lease)s, language = %(language)s, updated_at = %(at)s
 where tenant = %(tenant)s and id = %(conversation)s
 """
 
@@ -115,7 +119,10 @@ where tenant = %(tenant)s and conversation = %(conversation)s and user_id is not
 
 @dataclass(frozen=True)
 class NewTurn:
-    """A turn about to run. ``at`` is aware; ``user`` None is the anonymous session of LA-32."""
+    """A turn about to run. ``at`` is aware; ``user`` None is the anonymous session of LA-32.
+
+    ``ticket`` is that of the reservation under which it runs, if any: see ``TurnLog.reserve``.
+    """
 
     id: UUID
     conversation: str
@@ -127,6 +134,23 @@ class NewTurn:
     language: str
     message_id: str
     text: str
+    ticket: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Takes a conversation for an agent, from before its thread is loaded until its checkpoint is written.
+
+    A turn's own lease ends with its last write in the log, but LangGraph writes the checkpoint after that: who
+    loads the thread in between would go on from a stale state.
+    """
+
+    ticket: UUID
+    conversation: str
+    assistant: str
+    user: str | None
+    at: datetime
+    language: str
 
 
 @dataclass(frozen=True)
@@ -238,16 +262,22 @@ class TurnLog:
             ScopeError: the conversation is not this user's and this assistant's.
             BusyError: another turn of the conversation is running.
         """
-        require_scope(conversation=turn.conversation, assistant=turn.assistant)
-        _require_session(turn.user)
-        deadline = asyncio.get_running_loop().time() + wait.total_seconds()
-        while True:
-            async with self._database.transaction() as connection:
-                if await self._take_lease(connection, turn, lease):
-                    return await self._write_turn(connection, turn)
-            if asyncio.get_running_loop().time() >= deadline:
-                raise BusyError(_sentences("conversation_busy"))
-            await asyncio.sleep(_POLL_SECONDS)
+        async with self._taken(turn, turn.id, lease, wait) as connection:
+            return await self._write_turn(connection, turn)
+
+    async def reserve(self, reservation: Reservation, *, lease: timedelta, wait: timedelta) -> None:
+        """Take a conversation from before its thread is loaded until ``release``. Waits and raises as ``begin``."""
+        async with self._taken(reservation, None, lease, wait):
+            return
+
+    async def release(self, ticket: UUID) -> None:
+        """Give up a reservation."""
+        async with self._database.connection() as connection:
+            await connection.execute(
+                "update recuerdo.conversations set lease_turn = null, lease_ticket = null, lease_until = null"
+                " where tenant = %s and lease_ticket = %s",
+                (self._tenant, ticket),
+            )
 
     async def extend_lease(self, turn: UUID, lease: timedelta) -> None:
         """Hold the lease for ``lease`` from now. Raises BusyError when another turn has taken it."""
@@ -408,7 +438,7 @@ class TurnLog:
         """
         scope = self._scope(conversation, user)
         async with self._database.transaction() as connection:
-            cursor = await connection.execute(_LOCK_CONVERSATION, {**scope, "turn": None})
+            cursor = await connection.execute(_LOCK_CONVERSATION, {**scope, "turn": None, "ticket": None})
             row = await cursor.fetchone()
             if row is None:
                 return
@@ -429,21 +459,41 @@ class TurnLog:
     def _values(self, turn: NewTurn) -> dict[str, Any]:
         return {**vars(turn), "tenant": self._tenant, "turn": turn.id}
 
-    async def _take_lease(self, connection: Connection, turn: NewTurn, lease: timedelta) -> bool:
+    @asynccontextmanager
+    async def _taken(
+        self, asked: NewTurn | Reservation, turn: UUID | None, lease: timedelta, wait: timedelta
+    ) -> AsyncIterator[Connection]:
+        """A transaction in which the conversation is taken; waits while another turn holds it."""
+        require_scope(conversation=asked.conversation, assistant=asked.assistant)
+        _require_session(asked.user)
+        deadline = asyncio.get_running_loop().time() + wait.total_seconds()
+        while True:
+            async with self._database.transaction() as connection:
+                if await self._take_lease(connection, asked, turn, lease):
+                    yield connection
+                    return
+            if asyncio.get_running_loop().time() >= deadline:
+                raise BusyError(_sentences("conversation_busy"))
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _take_lease(
+        self, connection: Connection, asked: NewTurn | Reservation, turn: UUID | None, lease: timedelta
+    ) -> bool:
         """Make or check the conversation and take its lease; False while another turn holds it."""
-        values = self._values(turn)
-        if turn.mode == "live":
+        values = {**vars(asked), "tenant": self._tenant, "turn": turn}
+        preview = isinstance(asked, NewTurn) and asked.mode == "preview"
+        if not preview:
             await connection.execute(_INSERT_CONVERSATION, values)
         cursor = await connection.execute(_LOCK_CONVERSATION, values)
         row = await cursor.fetchone()
-        if row is not None and (row["assistant"], row["user"]) != (turn.assistant, turn.user):
+        if row is not None and (row["assistant"], row["user"]) != (asked.assistant, asked.user):
             raise ScopeError(_sentences("conversation_foreign"))
-        if row is None or turn.mode == "preview":
+        if row is None or preview:
             return True
         if row["busy"]:
             return False
-        if row["lease_turn"] not in (None, turn.id):
-            await _end(connection, self._tenant, row["lease_turn"], "failed", turn.at, ABANDONED)
+        if row["lease_turn"] not in (None, turn):
+            await _end(connection, self._tenant, row["lease_turn"], "failed", asked.at, ABANDONED)
         await connection.execute(_TAKE_LEASE, {**values, "lease": lease})
         return True
 
@@ -573,9 +623,10 @@ class TurnLog:
 
     async def _release(self, connection: Connection, held: _Held, at: datetime) -> None:
         await connection.execute(
-            "update recuerdo.conversations set lease_turn = null, lease_until = null, updated_at = %s"
+            "update recuerdo.conversations set lease_turn = null, updated_at = %s, lease_until ="
+            " case when lease_ticket is not null then clock_timestamp() + %s end"
             " where tenant = %s and id = %s",
-            (at, self._tenant, held.conversation),
+            (at, _CHECKPOINT_LEASE, self._tenant, held.conversation),
         )
 
 
@@ -584,13 +635,13 @@ async def fail_abandoned(database: Database, now: datetime) -> int:
     async with database.transaction() as connection:
         cursor = await connection.execute(
             "select tenant, id, lease_turn from recuerdo.conversations"
-            " where lease_turn is not null and lease_until <= clock_timestamp() for update skip locked"
+            " where lease_until <= clock_timestamp() for update skip locked"
         )
         expired = await cursor.fetchall()
         for row in expired:
             await _end(connection, row["tenant"], row["lease_turn"], "failed", now, ABANDONED)
             await connection.execute(
-                "update recuerdo.conversations set lease_turn = null, lease_until = null"
+                "update recuerdo.conversations set lease_turn = null, lease_ticket = null, lease_until = null"
                 " where tenant = %s and id = %s",
                 (row["tenant"], row["id"]),
             )

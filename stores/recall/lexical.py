@@ -6,7 +6,6 @@ The scores are shares of what the question could get, so they say how much to tr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ class LexicalScores:
     """One value per memory, each from 0 to 1.
 
     ``match``: BM25 of the memory with its neighbours; ``coverage``: the share of the question's words that
-    are found there, the rare ones counting more; ``conversation``: BM25 of the whole conversation.
+    it has, rare ones counting more, a neighbour's in part; ``conversation``: BM25 of the whole conversation.
     """
 
     match: Floats
@@ -44,15 +43,16 @@ def lexical_scores(
         return LexicalScores(nothing, nothing, nothing)
     frequencies = _frequencies(terms, lengths.astype(int), question)
     near, near_lengths = neighbours.spread(frequencies), neighbours.spread(lengths)
+    presence = neighbours.spread((frequencies > 0).astype(float))
     talks, talk_lengths = neighbours.per_conversation(frequencies), neighbours.per_conversation(lengths)
     return LexicalScores(
         match=_share(_saturated(near, near_lengths, _B), _rarity(near)),
-        coverage=_share(near > 0, _rarity(near)),
+        coverage=_share(np.minimum(presence, 1), _rarity(near)),
         conversation=neighbours.of_memories(_share(_saturated(talks, talk_lengths, _B_TALK), _rarity(talks))),
     )
 
 
-def _share(found: NDArray[Any], rarity: Floats) -> Floats:
+def _share(found: Floats, rarity: Floats) -> Floats:
     """Of the weight of all terms, the share that is found."""
     share: Floats = rarity @ found / rarity.sum()
     return share

@@ -544,6 +544,17 @@ async def test_a_turn_beside_that_of_another_process_is_refused_and_harms_nothin
     assert dialogue(three.request) == ["Uno", one.reply, "Tres"]
 
 
+async def test_turns_of_two_agents_in_one_conversation_follow_each_other(house: House) -> None:
+    """As two processes would: whoever comes second loads the thread when the first one's checkpoint stands."""
+    async with house.open(model=ScriptedModel(replies=["Sí."])) as one, house.open() as other:
+        agents = [one, other, one, other]
+        await asyncio.gather(*(say(agent, f"Mensaje {n}") for n, agent in enumerate(agents)))
+        last = await say(one, "Fin")
+    asked = [text for text in dialogue(last.request) if text.startswith("Mensaje")]
+    assert sorted(asked) == [f"Mensaje {n}" for n in range(4)]
+    assert last.record.number == 5
+
+
 async def test_a_turn_that_waits_too_long_is_refused(
     open_agent: OpenAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,14 +120,24 @@ def _names_something(word: str) -> bool:
 
 
 def _names_of(topic: Topic) -> set[str]:
-    """Roots of all words that a topic goes by: its label, its concept's forms, its instruments' names."""
-    names = [topic["label"], *_forms_in(topic["label"])]
+    """Roots of all words that a topic goes by, in both languages."""
+    return set(_roots(word for name in _names(topic) for word in naming_words(name)))
+
+
+def _names(topic: Topic) -> Sequence[str]:
+    """A concept's forms, the names of instruments, the indicators; else the label, with its concepts' forms."""
+    kind, _, names = topic["key"].partition(":")
     if concept := _concept_of(topic):
-        names += concept.forms
-    if topic["key"].startswith(_SYMBOLS):
+        return concept.forms
+    if f"{kind}:" == _SYMBOLS:
         known = [found for symbol in topic["symbols"] if (found := instrument(symbol))]
-        names += [name for found in known for name in (found.symbol, found.name, *found.aliases)]
-    return set(_roots(word for name in names for word in naming_words(name)))
+        return [*topic["symbols"], *(name for found in known for name in (found.name, *found.aliases))]
+    if f"{kind}:" == _INDICATOR:
+        return names.split(",")
+    if kind == PORTFOLIO:
+        label = sentences("topic_portfolio")
+        return [label.es, label.en]
+    return [topic["label"], *_forms_in(topic["label"])]
 
 
 def _concept_of(topic: Topic) -> _Concept | None:

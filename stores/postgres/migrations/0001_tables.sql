@@ -17,6 +17,7 @@ create table recuerdo.conversations (
     started_at timestamptz not null,
     updated_at timestamptz not null,
     lease_turn uuid,                           -- the turn that runs now; one at a time
+    lease_ticket uuid,                         -- of the agent that holds the thread from load to checkpoint
     lease_until timestamptz,                   -- by the database's own clock
     primary key (tenant, id)
 );

@@ -318,6 +318,10 @@ def test_im_42_a_topic_is_named_by_label_company_or_concept() -> None:
     ]
 
 
+def test_im_42_the_form_of_a_label_names_no_topic() -> None:
+    assert named_topics("análisis, interpretación y operar", [symbols("AAPL"), concept("RSI")]) == []
+
+
 # Similarity
 
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -16,6 +16,7 @@ from recuerdo.stores.postgres.turns import (
     ABANDONED,
     NewMessage,
     NewTurn,
+    Reservation,
     TurnLog,
     TurnOutcome,
     Usage,
@@ -397,3 +398,50 @@ async def test_conversations_newest_first(log: TurnLog, play: PlayTurn) -> None:
 async def test_unknown_turn_cannot_be_finished(log: TurnLog) -> None:
     with pytest.raises(BusyError):
         await log.finish(TurnOutcome(uuid4(), NOW, []))
+
+
+def reservation(turn: NewTurn, ticket: UUID) -> Reservation:
+    return Reservation(ticket, turn.conversation, turn.assistant, turn.user, turn.at, turn.language)
+
+
+async def test_a_reserved_conversation_lets_only_its_own_turn_begin(
+    log: TurnLog, new_turn: NewTurnBuilder
+) -> None:
+    ticket = uuid4()
+    await log.reserve(reservation(new_turn(), ticket), lease=LEASE, wait=AT_ONCE)
+
+    with pytest.raises(BusyError):
+        await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE)
+    with pytest.raises(BusyError):
+        await log.reserve(reservation(new_turn(), uuid4()), lease=LEASE, wait=AT_ONCE)
+    assert await log.begin(replace(new_turn(), ticket=ticket), lease=LEASE, wait=AT_ONCE) == 1
+
+
+async def test_a_reservation_outlives_its_turn_until_it_is_released(
+    log: TurnLog, new_turn: NewTurnBuilder
+) -> None:
+    ticket = uuid4()
+    turn = replace(new_turn(), ticket=ticket)
+    await log.reserve(reservation(turn, ticket), lease=LEASE, wait=AT_ONCE)
+    await log.begin(turn, lease=LEASE, wait=AT_ONCE)
+    await log.finish(TurnOutcome(turn=turn.id, at=turn.at, messages=()))
+
+    with pytest.raises(BusyError):
+        await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE)
+    await log.release(ticket)
+    assert await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE) == 2
+
+
+async def test_a_reservation_whose_agent_died_gives_way(log: TurnLog, new_turn: NewTurnBuilder) -> None:
+    await log.reserve(reservation(new_turn(), uuid4()), lease=EXPIRED, wait=AT_ONCE)
+    assert await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE) == 1
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 201])
+async def test_c_11_a_name_that_cannot_be_kept_is_refused(
+    log: TurnLog, new_turn: NewTurnBuilder, name: str
+) -> None:
+    with pytest.raises(ScopeError):
+        await log.begin(replace(new_turn(), user=name), lease=LEASE, wait=AT_ONCE)
+    with pytest.raises(ScopeError):
+        await log.messages(name, "ana")
