@@ -535,4 +535,4 @@ def test_readme_drawing_is_the_graph() -> None:
 def test_readme_names_every_setting() -> None:
     readme = (ROOT / "README.md").read_text()
     for field in Settings.model_fields.values():
-        assert f"`{field.alias}`" in readme
+        assert f"`{field.validation_alias}`" in readme
