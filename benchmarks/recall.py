@@ -1,6 +1,6 @@
 """How well and how fast memories are found again, beside others with the same embedder.
 
-``recuerdo bench recall --data FILE [--json]``: FILE is LoCoMo (``locomo10.json`` or a part of it). Each turn of
+``recuerdo bench recall --data PATH [--json]``: PATH is LoCoMo (``locomo10.json`` or a part of it). Each turn of
 a conversation is one memory of one user, and a question has found its evidence when one of the turns (any) or
 which share of them (frac) is among the first 10, 20, 50. :func:`measure_scale` needs no data.
 """
@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 import psutil
+import yaml
 
-from recuerdo.state.errors import SettingsError
+from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import Sentence
 from recuerdo.stores.chroma import VectorIndex, open_index
 from recuerdo.stores.embeddings import BundledEmbedder
@@ -81,13 +82,6 @@ Search = Callable[[Talk, str], Awaitable[list[str]]]
 
 def measure(data: Path | None) -> dict[str, Any]:
     """Shares from 0 to 100 of Recuerdo and of the peers, times per question in milliseconds."""
-    if data is None:
-        raise SettingsError(
-            Sentence(
-                es="Falta el archivo de LoCoMo: indíquelo con --data.",
-                en="The file of LoCoMo is missing: name it with --data.",
-            )
-        )
     return asyncio.run(_compare(read_locomo(data)))
 
 
@@ -102,7 +96,7 @@ async def _compare(talks: list[Talk]) -> dict[str, Any]:
         own = await _figures(talks, _recuerdo(bench, keys))
         peers = {
             "chroma": await _figures(talks, _chroma(bench, keys)),
-            "langgraph InMemoryStore": await _figures(talks, await _langgraph(bench, talks)),
+            "langgraph_store": await _figures(talks, await _langgraph(bench, talks)),
             "bm25": await _figures(talks, _bm25(talks)),
         }
     return {**own, "peers": peers}
@@ -127,9 +121,23 @@ async def _bench() -> AsyncIterator[Bench]:
 # LoCoMo
 
 
-def read_locomo(path: Path) -> list[Talk]:
-    """The conversations of a LoCoMo file; questions without evidence are left out."""
-    return [_talk(sample) for sample in json.loads(path.read_text(encoding="utf-8"))]
+def read_locomo(path: Path | None) -> list[Talk]:
+    """The conversations of a LoCoMo file, or of the only one in a folder; InputError when it is none.
+
+    Questions without evidence are left out.
+    """
+    if path is None:
+        raise InputError(_sentence("data_missing"))
+    try:
+        file = next(path.glob("*.json")) if path.is_dir() else path
+        return [_talk(sample) for sample in json.loads(file.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, LookupError, TypeError, StopIteration):
+        raise InputError(_sentence("data_unusable", path=path)) from None
+
+
+def _sentence(key: str, **values: object) -> Sentence:
+    table = yaml.safe_load((Path(__file__).parent / "recall_sentences.yaml").read_text(encoding="utf-8"))
+    return Sentence(**table[key]).with_values(**values)
 
 
 def _talk(sample: dict[str, Any]) -> Talk:

@@ -9,9 +9,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
-from recuerdo.nodes.call_llm.model import build_model, close_model
+from recuerdo.nodes.call_llm.model import build_model, close_model, model_name
 from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Clock, Services, system_clock
+from recuerdo.state.counting import model_family
 from recuerdo.state.errors import RecuerdoError, StoreError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
@@ -21,6 +22,7 @@ from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.embedded import EmbeddedServer
 from recuerdo.stores.postgres.platform import platform_sources
+from recuerdo.stores.postgres.token_factors import TokenFactor
 from recuerdo.stores.settings import Settings
 from recuerdo.stores.sources.calendar import MarketCalendar
 from recuerdo.stores.sources.calendar_cache import CalendarCache
@@ -61,11 +63,14 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
     try:
         async with asyncio.TaskGroup() as opening:
             model = opening.create_task(_model(settings, parts, stack))
-            counter = opening.create_task(asyncio.to_thread(TokenCounter, encoding_for(settings.model)))
+            named = model_name(parts.model) if parts.model else settings.model
+            counter = opening.create_task(asyncio.to_thread(TokenCounter, encoding_for(named)))
             index = opening.create_task(_index(settings, embedder, stack))
             database = opening.create_task(_database(settings, stack))
     except* RecuerdoError as failures:
         raise failures.exceptions[0] from None
+    name = model_name(model.result())
+    factor = await TokenFactor.load(database.result(), model_family(name) if name else None)
     return Services(
         settings=settings,
         plan=plan,
@@ -74,6 +79,7 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
         index=index.result(),
         embedder=embedder,
         counter=counter.result(),
+        factor=factor,
         sources=Sources([*_enabled(database.result(), plan), *parts.sources]),
         calendar=MarketCalendar(CalendarCache(settings.data / "calendars")),
         clock=parts.clock or system_clock,

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -27,6 +26,9 @@ from recuerdo.state.turn import Mode, TurnState, TurnUpdate
 
 sentences = load_sentences(__package__)
 
+TICKET = "recuerdo_ticket"
+"""Key in ``configurable`` under which an agent passes the reservation that its turn runs under."""
+
 Provide = Callable[[], Awaitable[Services]]
 """Gives the services of the running event loop."""
 
@@ -44,7 +46,6 @@ class TurnContext:
     tenant: str | None = None
     assistant: str | None = None
     mode: Mode = "live"
-    ticket: UUID | None = None
 
 
 def build_turn_graph(provide: Provide, checkpointer: BaseCheckpointSaver[str] | None = None) -> TurnGraph:
@@ -102,5 +103,5 @@ def caller_of(context: TurnContext | None, config: RunnableConfig, services: Ser
         user=given.user if given.user is not None else configurable.get("user"),
         conversation=str(conversation),
         mode=given.mode,
-        ticket=given.ticket,
+        ticket=configurable.get(TICKET),
     )

@@ -1,6 +1,7 @@
 """Step 3 of the turn: estimate the request before the call and choose the way on (RF-24, RF-48)."""
 
 import logging
+from math import ceil
 from typing import Literal
 
 from recuerdo.nodes.build_prompt.layouts import overhead
@@ -9,6 +10,7 @@ from recuerdo.nodes.failure import failed
 from recuerdo.nodes.run_tools.toolbox import bound_tools
 from recuerdo.state.blocks import Block, current, total_tokens
 from recuerdo.state.errors import BudgetError
+from recuerdo.state.fit import Budget
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import Estimate, TurnState, TurnUpdate, Work
 
@@ -22,25 +24,31 @@ LARGEST_NAMED = 3
 async def check_tokens(state: TurnState, call: Call) -> TurnUpdate:
     """Count the whole request. Critical content alone above the hard limit ends the turn (RF-34)."""
     work = state["work"] or Work()
-    plan, count = call.services.plan, call.services.counter.count
+    services = call.services
+    limits, count = services.plan.limits, services.counter.count
     tools = bound_tools(call, work.get("tool_rounds", 0))
-    fixed = overhead(plan, tools, count)
+    fixed = overhead(services.plan, tools, count, services.settings.layout)
     tokens = total_tokens(work["blocks"], fixed)
     estimate = Estimate(
         input_tokens=tokens,
         before=work["estimate"]["before"] if work["compressed"] else tokens,
         overhead=fixed,
-        target=plan.limits.compress_above,
-        limit=plan.limits.max_input,
-        at=call.services.clock().isoformat(),
+        target=limits.compress_above,
+        limit=limits.max_input,
+        at=services.clock().isoformat(),
+        # What was compressed for one factor is judged by the same, though another turn may learn meanwhile.
+        factor=work["estimate"]["factor"] if work["compressed"] else services.factor.value,
     )
     logger.info("estimated_input_tokens=%d", tokens)
-    if work["compressed"] and tokens > plan.limits.max_input:
-        return {
-            **failed(_too_large(work["blocks"], tokens, plan.limits.max_input)),
-            "work": {"estimate": estimate},
-        }
+    if work["compressed"] and tokens > budget_of(estimate).limit:
+        return {**failed(_too_large(work["blocks"], estimate)), "work": {"estimate": estimate}}
     return {"work": {"estimate": estimate}}
+
+
+def budget_of(estimate: Estimate) -> Budget:
+    """The plan's limits in our own count: the provider counts ``factor`` times as many tokens (A-8)."""
+    factor = estimate["factor"]
+    return Budget(target=int(estimate["target"] / factor), limit=int(estimate["limit"] / factor))
 
 
 def after_check(state: TurnState) -> Literal["compress", "build_prompt", "update_memory"]:
@@ -48,11 +56,12 @@ def after_check(state: TurnState) -> Literal["compress", "build_prompt", "update
     if state.get("error"):
         return "update_memory"
     work = state["work"] or Work()
-    over_target = work["estimate"]["input_tokens"] > work["estimate"]["target"]
+    over_target = work["estimate"]["input_tokens"] > budget_of(work["estimate"]).target
     return "compress" if over_target and not work["compressed"] else "build_prompt"
 
 
-def _too_large(blocks: list[Block], tokens: int, limit: int) -> BudgetError:
+def _too_large(blocks: list[Block], estimate: Estimate) -> BudgetError:
     sizes = sorted(((current(b)["tokens"], b["name"]) for b in blocks), reverse=True)[:LARGEST_NAMED]
     largest = ", ".join(f"{name} {size}" for size, name in sizes)
-    return BudgetError(sentences("over_limit", limit=limit, tokens=tokens, largest=largest))
+    tokens = ceil(estimate["input_tokens"] * estimate["factor"])
+    return BudgetError(sentences("over_limit", limit=estimate["limit"], tokens=tokens, largest=largest))

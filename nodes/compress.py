@@ -1,14 +1,14 @@
 """Between steps 3 and 4: take blocks down their ladders until the request fits (RF-22, RF-56 to RF-62)."""
 
 from recuerdo.nodes.call import Call
-from recuerdo.state.fit import Budget, fit
+from recuerdo.nodes.check_tokens import budget_of
+from recuerdo.state.fit import fit
 from recuerdo.state.turn import TurnState, TurnUpdate, Work
 
 
 async def compress(state: TurnState, call: Call) -> TurnUpdate:
     """Fit the blocks into the plan's budget. Pure work on what is loaded: never waits for a model."""
     work = state["work"] or Work()
-    limits = call.services.plan.limits
-    budget = Budget(target=limits.compress_above, limit=limits.max_input)
-    fitted = fit(work["blocks"], work["estimate"]["overhead"], budget)
+    estimate = work["estimate"]
+    fitted = fit(work["blocks"], estimate["overhead"], budget_of(estimate))
     return {"work": {"blocks": fitted.blocks, "steps": fitted.steps, "compressed": True}}

@@ -12,6 +12,7 @@ from recuerdo.state.plan import Plan
 from recuerdo.stores.chroma import VectorIndex
 from recuerdo.stores.embeddings import Embedder
 from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.token_factors import TokenFactor
 from recuerdo.stores.settings import Settings
 from recuerdo.stores.sources.calendar import MarketCalendar
 from recuerdo.stores.sources.registry import Sources
@@ -45,6 +46,7 @@ class Services:
     index: VectorIndex
     embedder: Embedder
     counter: TokenCounter
+    factor: TokenFactor
     sources: Sources
     calendar: MarketCalendar
     clock: Clock

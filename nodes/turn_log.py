@@ -12,7 +12,7 @@ from recuerdo.nodes.call import Call
 from recuerdo.nodes.receive.message import LEASE
 from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.turn import TurnInfo
-from recuerdo.stores.postgres.turns import NewMessage, Usage
+from recuerdo.stores.postgres.turns import NewMessage
 
 
 def log_rows(messages: Sequence[AnyMessage], at: datetime) -> list[NewMessage]:
@@ -44,11 +44,6 @@ async def log_messages(call: Call, turn: TurnInfo, messages: Sequence[AnyMessage
     """Write messages of a running turn before it ends; the user's message has position 0."""
     rows = log_rows(messages, call.services.clock())
     await call.turns.add_messages(UUID(turn["id"]), rows, position=position)
-
-
-def usage_of(counts: dict[str, int]) -> Usage:
-    """The turn's token counts as the log keeps them."""
-    return Usage(**{name: counts.get(name, 0) for name in ("input", "output", "total", "cached")})
 
 
 @asynccontextmanager

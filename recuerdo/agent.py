@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from recuerdo.background_loop import BackgroundLoop
 from recuerdo.conversations import Conversations
 from recuerdo.graph.services import Parts, open_services
-from recuerdo.graph.turn import TurnContext, TurnGraph, build_turn_graph
+from recuerdo.graph.turn import TICKET, TurnContext, TurnGraph, build_turn_graph
 from recuerdo.memory import Memory
 from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.receive.message import LEASE, WAIT, check_message
@@ -205,7 +205,6 @@ class _Run:
                 tenant=agent._tenant,
                 assistant=agent._assistant,
                 mode=agent._mode,
-                ticket=self._ticket,
             ),
             stream_mode=["updates", "custom"],
             durability="exit",
@@ -215,7 +214,7 @@ class _Run:
     def _config(self) -> RunnableConfig:
         rounds = self._agent.services.plan.limits.tool_rounds + 1
         return {
-            "configurable": {"thread_id": self.thread},
+            "configurable": {"thread_id": self.thread, TICKET: self._ticket},
             "recursion_limit": STEPS_PER_TOOL_ROUND * rounds + 10,
         }
 

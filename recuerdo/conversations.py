@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from recuerdo.state.record import TurnRecord
+from recuerdo.state.usage import Usage
 from recuerdo.stores.postgres.checkpoints import delete_thread
 from recuerdo.stores.postgres.database import Database
-from recuerdo.stores.postgres.turns import ConversationInfo, StoredMessage, TurnLog, Usage
+from recuerdo.stores.postgres.turns import ConversationInfo, StoredMessage, TurnLog
 
 
 class Conversations:
@@ -35,7 +36,7 @@ class Conversations:
         return TurnRecord.model_validate(record) if record else None
 
     async def usage(self, conversation: str, *, user: str | None = None) -> Usage:
-        """Tokens of the whole conversation (RF-21)."""
+        """Tokens of the whole conversation, cached and uncached apart, and their cost (RF-21, OR-19, A-29)."""
         return await self._log.usage(conversation, user)
 
     async def clear(self, conversation: str, *, user: str | None = None) -> None:

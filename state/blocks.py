@@ -5,7 +5,7 @@ the functions here build and read. Sources: design section 3, RF-56 to RF-62, C-
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
@@ -26,7 +26,8 @@ class Rung(TypedDict):
     """One rendering of a block.
 
     ``text`` goes into the block's section; ``messages`` (history, tool steps) go in verbatim.
-    ``floor`` marks the poorest rendering that may stay above the soft target (C-3).
+    ``floor`` marks the poorest rendering that may stay above the soft target (C-3). ``items`` says how many
+    of the block's ids this rendering shows, where it is not all of them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Rung(TypedDict):
     messages: list[AnyMessage]
     tokens: int
     floor: bool
+    items: NotRequired[int]
 
 
 class Block(TypedDict):
@@ -153,6 +155,12 @@ def _descending(rungs: Sequence[Rung]) -> list[Rung]:
 def current(block: Block) -> Rung:
     """The rendering in use."""
     return block["rungs"][block["rung"]]
+
+
+def shown_ids(block: Block) -> list[str]:
+    """Ids of the memories, events or packs that the rendering in use shows (IM-46)."""
+    rung = current(block)
+    return block["ids"][: rung.get("items")] if rung["tokens"] else []
 
 
 def total_tokens(blocks: Iterable[Block], overhead: int) -> int:

@@ -9,6 +9,10 @@ import re
 LARGEST_FACTOR = 2.0
 """A provider that reports more than this counts something else than the request; it is not believed."""
 
+SMALLEST_REQUEST = 500
+"""Our tokens below which a request teaches nothing: what a provider adds once to every request would count
+as a share of all."""
+
 DECAY = 0.05
 """Share of the way back that one lower report takes the factor."""
 
@@ -23,7 +27,7 @@ def model_family(model: str) -> str:
 
 def learnt_factor(factor: float, estimated: int, reported: int) -> float:
     """The factor after a call that we estimated at ``estimated`` input tokens and the provider reported."""
-    if estimated <= 0 or reported <= 0:
+    if estimated < SMALLEST_REQUEST or reported <= 0:
         return factor
     ratio = reported / estimated
     if ratio > LARGEST_FACTOR:

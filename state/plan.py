@@ -3,10 +3,19 @@
 Until signing exists every plan runs as a marked draft (``draft`` is True).
 """
 
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from recuerdo.state.errors import SettingsError
@@ -36,10 +45,14 @@ class FullContext(_Part):
 
 
 class Summary(_Part):
-    """When the running summary is written (RF-31), and how long it may be."""
+    """When the running summary is written (RF-31), how long it may be, and who writes it.
+
+    ``by``: "auto" asks the model where one is configured, "extractive" never does.
+    """
 
     after_messages: int = Field(default=15, ge=1)
     max_tokens: int = Field(default=400, ge=50)
+    by: Literal["auto", "extractive"] = "auto"
 
 
 class Memory(_Part):
@@ -69,6 +82,29 @@ class Limits(_Part):
         return self
 
 
+def _exact(value: Any) -> Decimal:
+    """A number of a plan as it is written there: through its text, so that 0.1 stays 0.1."""
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if isinstance(value, bool) or not number.is_finite() or number < 0:
+        raise PydanticCustomError("price", "a number of 0 or more")
+    return number
+
+
+UnitsPerMillion = Annotated[Decimal, BeforeValidator(_exact)]
+"""Usage units for a million tokens."""
+
+
+class Price(_Part):
+    """What a family of models costs (A-29). ``cached_input`` is for what the provider had in its cache."""
+
+    input: UnitsPerMillion
+    cached_input: UnitsPerMillion
+    output: UnitsPerMillion
+
+
 class Bilingual(_Part):
     """A sentence that users see, in both languages."""
 
@@ -94,6 +130,7 @@ class Plan(_Part):
     sources: tuple[Text, ...] = ()
     tools: tuple[Text, ...] = ()
     entitlements: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
+    prices: dict[Text, Price] = Field(default_factory=dict)
 
     @property
     def draft(self) -> bool:

@@ -3,12 +3,14 @@
 It holds names, ids and numbers, and of texts only the user's own quote behind something learnt.
 """
 
+from decimal import Decimal
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from recuerdo.state.blocks import Block, Tier, current
+from recuerdo.state.blocks import Block, Tier, current, shown_ids
 from recuerdo.state.turn import BuildStep, Estimate, TopicChange
+from recuerdo.state.usage import CallUsage, Usage
 
 
 class _Entry(BaseModel):
@@ -41,7 +43,7 @@ class BlockRecord(_Entry):
             rungs=len(block["rungs"]),
             tokens=rung["tokens"],
             source=block["source"],
-            ids=block["ids"],
+            ids=shown_ids(block),
         )
 
 
@@ -80,6 +82,40 @@ class Learnt(_Entry):
     confidence: float
 
 
+class CostRecord(_Entry):
+    """The turn's cost in usage units with what the provider's cache saved, and as it would be without (OR-19).
+
+    ``saved_share`` is measured, 0 to 1. ``unpriced`` names model families that the plan has no price for
+    (A-29); the units are None when it has none at all.
+    """
+
+    units: Decimal | None = None
+    units_without_cache: Decimal | None = None
+    saved_share: Decimal | None = None
+    unpriced: list[str] = []
+
+    @classmethod
+    def of(cls, usage: Usage) -> "CostRecord":
+        """The cost in ``usage``."""
+        return cls(
+            units=usage.units,
+            units_without_cache=usage.units_without_cache,
+            saved_share=usage.saved_share,
+            unpriced=list(usage.unpriced),
+        )
+
+
+SummaryReason = Literal["plan", "offline", "timed_out", "failed", "unreadable"]
+"""Why the model did not write the summary: the plan says so, there is none, or it could not."""
+
+
+class SummaryRecord(_Entry):
+    """Who wrote the summary in this turn, and why it was not the model."""
+
+    by: Literal["model", "extractive"]
+    reason: SummaryReason | None = None
+
+
 class TurnRecord(_Entry):
     """What ``turn.record`` gives (design section 9)."""
 
@@ -108,3 +144,6 @@ class TurnRecord(_Entry):
     usage: dict[str, int]
     tool_rounds: int
     summary_covers: int
+    summary: SummaryRecord | None = None
+    calls: list[CallUsage] = []
+    cost: CostRecord = CostRecord()

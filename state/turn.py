@@ -1,13 +1,14 @@
 """The state of the turn graph: what the next turn continues from, and the working keys of the present one."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
 from recuerdo.state.blocks import Block, Step
+from recuerdo.state.usage import CallUsage
 
 Mode = Literal["live", "preview"]
 
@@ -75,7 +76,11 @@ class BuildStep(TypedDict):
 
 
 class Estimate(TypedDict):
-    """Tokens of the request before the call (RF-24)."""
+    """Tokens of the request before the call (RF-24), by our own count.
+
+    ``target`` and ``limit`` are kept by the count times ``factor``, learnt from the model's provider (A-8);
+    records that are older than factors have none.
+    """
 
     input_tokens: int
     before: int
@@ -83,6 +88,7 @@ class Estimate(TypedDict):
     target: int
     limit: int
     at: str
+    factor: NotRequired[float]
 
 
 class Request(TypedDict):
@@ -121,7 +127,7 @@ class Work(TypedDict, total=False):
     estimate: Estimate
     requests: list[Request]
     tool_rounds: int
-    usage: dict[str, int]
+    usage: list[CallUsage]
     partial: str
     record: dict[str, Any]
 

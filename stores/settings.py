@@ -1,16 +1,20 @@
 """Deployment settings, from the environment and `.env`. They never hold behaviour: that is the plan's."""
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from platformdirs import user_data_path
 from pydantic import Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from recuerdo.state.errors import SettingsError
-from recuerdo.state.sentences import load_sentences
+from recuerdo.state.sentences import Sentence, load_sentences
 
 sentences = load_sentences(__package__)
+
+Layout = Literal["tail_system", "tail_user", "single"]
+"""In which messages the prompt's parts stand, as the model's provider wants them (design section 4)."""
 
 
 class Settings(BaseSettings):
@@ -33,6 +37,7 @@ class Settings(BaseSettings):
     plan: str = Field(default="trading", validation_alias="RECUERDO_PLAN")
     tenant: str = Field(default="default", validation_alias="RECUERDO_TENANT")
     model: str | None = Field(default=None, validation_alias="RECUERDO_MODEL")
+    layout: Layout = Field(default="tail_system", validation_alias="RECUERDO_LAYOUT")
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: SecretStr | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
@@ -45,5 +50,13 @@ class Settings(BaseSettings):
         except ValidationError as error:
             first = error.errors()[0]
             raise SettingsError(
-                sentences("setting_invalid", name=first["loc"][0], reason=first["msg"])
+                sentences("setting_invalid", name=first["loc"][0], reason=_reason(first))
             ) from None
+
+
+def _reason(error: ErrorDetails) -> Sentence | str:
+    """What is wrong with a setting; the checker's own words for what has no sentence."""
+    if error["type"] != "literal_error":
+        return error["msg"]
+    # "'a' or 'b'" is English only.
+    return sentences("setting_choice", values=error["ctx"]["expected"].replace(" or ", ", "))

@@ -58,12 +58,16 @@ def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) ->
     assert work is not None, "receive has run"
     past, present = split_present(state["messages"], work["turn"]["message_id"])
     preview = call.caller.mode == "preview"
-    history = Past([] if preview else past, "" if preview else _left_window(state), data.language)
+    history = Past([] if preview else past, "" if preview else _left_window(state), data.lasting_language)
+    rounds = history_blocks(history, plan, count)
+    # What was remembered from a message that stands there word for word would be said twice.
+    verbatim = {message.id for block in rounds for message in current(block)["messages"]}
+    recalled = [memory for memory in data.memories if memory.message_id not in verbatim]
     return [
         *role_blocks(plan, count),
         *profile_blocks(data, count),
         *preference_blocks(data, count),
-        *history_blocks(history, plan, count),
+        *rounds,
         *conversation_blocks(
             data,
             call.caller.conversation,
@@ -75,7 +79,7 @@ def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) ->
         *portfolio_blocks(data, count),
         *alert_blocks(data, count),
         *signal_blocks(data, count),
-        *memory_blocks(data, plan.memory.recall_tokens, count),
+        *memory_blocks(recalled, data.phrasing, plan.memory.recall_tokens, count),
         *instruction_blocks(data, plan, count),
         *present_blocks(present, data.language, count),
     ]

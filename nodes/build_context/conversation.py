@@ -2,17 +2,26 @@
 
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.phrasing import as_data, fenced
-from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_rung
+from recuerdo.state.blocks import REMOVED, Block, CountTokens, Section, make_block, text_rung
 
 
 def conversation_blocks(
     data: Gathered, conversation: str, messages_count: int, topics: list[str], count: CountTokens
 ) -> list[Block]:
-    """The conversation's own facts. They change each turn, so they stand after the history (C-22)."""
-    say = data.phrasing.say
-    since = data.phrasing.moment(data.started_at or data.now)
-    lines = [say("conversation", id=as_data(conversation), since=since, count=messages_count)]
+    """What holds for the whole conversation, before the history; what changes each turn, after it (C-22)."""
+    lasting = data.lasting_phrasing
+    since = lasting.moment(data.started_at or data.now)
+    whole = [lasting.say("conversation", id=as_data(conversation), since=since)]
+    until_now = [data.phrasing.say("earlier_messages", count=messages_count)]
     if topics:
-        lines.append(say("recent_topics", topics="; ".join(as_data(topic) for topic in topics)))
-    rungs = [text_rung("full", fenced("conversation", lines), count), REMOVED]
-    return [make_block("conversation", "medium", "turn", rungs, source="history")]
+        labels = "; ".join(as_data(topic) for topic in topics)
+        until_now.append(data.phrasing.say("recent_topics", topics=labels))
+    return [
+        _block("conversation", "profile", whole, count),
+        _block("conversation_so_far", "turn", until_now, count),
+    ]
+
+
+def _block(name: str, section: Section, lines: list[str], count: CountTokens) -> Block:
+    rungs = [text_rung("full", fenced(name, lines), count), REMOVED]
+    return make_block(name, "medium", section, rungs, source="history")

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.build_context.instructions import exchange_of
 from recuerdo.nodes.build_context.intent import Intent, read_intent
+from recuerdo.nodes.build_context.memories import recalled_at_most
 from recuerdo.nodes.build_context.symbols import instrument
 from recuerdo.nodes.build_context.topic import as_state, understand
 from recuerdo.nodes.call import Call
@@ -26,8 +27,6 @@ from recuerdo.stores.sources.registry import Fetched, SourceQuery
 STEPS = ("profile", "preferences", "history", "symbols", "market", "positions", "alerts", "signals")
 """Steps a to h, in the order of RF-47; the record lists them so, whichever ended first."""
 
-EVENT_HORIZON = timedelta(days=45)
-RECALLED_AT_MOST = 30
 ML_SIGNALS = "ml_signals"
 
 
@@ -165,7 +164,9 @@ async def _recall(data: Gathered, state: TurnState, call: Call) -> list[StoredMe
         return []
     if "recalled" in work:
         ids = [UUID(memory_id) for memory_id in work["recalled"]]
-        return await call.memories.get(ids, call.caller.assistant, str(call.caller.user), data.now)
+        read = await call.memories.get(ids, call.caller.assistant, str(call.caller.user), data.now)
+        found = {memory.id: memory for memory in read}
+        return [found[memory_id] for memory_id in ids if memory_id in found]
     return await _searched(work["turn"]["text"], data, call)
 
 
@@ -173,7 +174,8 @@ async def _searched(text: str, data: Gathered, call: Call) -> list[StoredMemory]
     """By meaning and by words; the record says when the index or the embedder was away."""
     services, caller = call.services, call.caller
     recall = Recall(services.database, services.index, services.embedder, caller.tenant)
-    found = await recall.search(caller.assistant, str(caller.user), text, data.now, RECALLED_AT_MOST)
+    limit = recalled_at_most(services.plan.memory.recall_tokens)
+    found = await recall.search(caller.assistant, str(caller.user), text, data.now, limit)
     if found and recall.missing:
         data.index_away = recall.missing.en
     return [recalled.memory for recalled in found]

@@ -54,6 +54,18 @@ class Gathered:
         return Phrasing(self.language, self.timezone)
 
     @property
+    def lasting_language(self) -> str:
+        """The language of what changes rarely: the user's own, so that one message in another language does
+        not change the front of the prompt (C-22)."""
+        own = self.profile.language if self.profile else self.language
+        return "es" if own.startswith("es") else "en"
+
+    @property
+    def lasting_phrasing(self) -> Phrasing:
+        """How facts that change rarely are written for this user."""
+        return Phrasing(self.lasting_language, self.timezone)
+
+    @property
     def timezone(self) -> ZoneInfo:
         """The user's time zone, UTC without a profile."""
         return ZoneInfo(self.profile.timezone if self.profile else DEFAULT_TIMEZONE)

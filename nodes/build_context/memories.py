@@ -1,34 +1,74 @@
 """Recall: what was remembered of the user and may help now (RF-10); Low, within the plan's recall budget."""
 
-from recuerdo.nodes.build_context.gathered import Gathered
-from recuerdo.nodes.build_context.phrasing import as_data, fenced
-from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_rung
+from collections.abc import Sequence
+from datetime import date
+from itertools import groupby
+
+from recuerdo.nodes.build_context.phrasing import Phrasing, as_data, fenced
+from recuerdo.state.blocks import REMOVED, Block, CountTokens, Rung, make_block, text_rung
+from recuerdo.stores.postgres.memories import StoredMemory
+
+SHORT_MEMORY = 20
+"""Tokens of a memory that is shorter than most."""
 
 
-def memory_blocks(data: Gathered, recall_tokens: int, count: CountTokens) -> list[Block]:
-    """The best memories that fit into the recall budget, best first; halved, then removed."""
-    lines, kept = _within(data, recall_tokens, count)
-    if not lines:
+def recalled_at_most(recall_tokens: int) -> int:
+    """How many memories to search for: about as many as fill a budget of so many tokens, were all short."""
+    return recall_tokens // SHORT_MEMORY
+
+
+def memory_blocks(
+    memories: Sequence[StoredMemory], phrasing: Phrasing, recall_tokens: int, count: CountTokens
+) -> list[Block]:
+    """The best of ``memories`` (best first) that fit into ``recall_tokens``, under their days (RF-10, A-4).
+
+    Each rung has the better half of the one before; the last has none.
+    """
+    kept = _within(memories, phrasing, recall_tokens, count)
+    if not kept:
         return []
-    rungs = [text_rung(f"best {len(lines)}", fenced("memories", lines), count)]
-    size = len(lines) // 2
+    rungs: list[Rung] = []
+    size = len(kept)
     while size:
-        rungs.append(text_rung(f"best {size}", fenced("memories", lines[:size]), count))
+        rungs.append({**text_rung(f"best {size}", _written(kept[:size], phrasing), count), "items": size})
         size //= 2
-    return [make_block("memories", "low", "turn", [*rungs, REMOVED], source="memories", order=0, ids=kept)]
+    ids = [str(memory.id) for memory in kept]
+    return [make_block("memories", "low", "turn", [*rungs, REMOVED], source="memories", order=0, ids=ids)]
 
 
-def _within(data: Gathered, budget: int, count: CountTokens) -> tuple[list[str], list[str]]:
-    phrasing = data.phrasing
-    lines: list[str] = []
-    ids: list[str] = []
+def _within(
+    memories: Sequence[StoredMemory], phrasing: Phrasing, budget: int, count: CountTokens
+) -> list[StoredMemory]:
+    kept: list[StoredMemory] = []
+    days: set[date] = set()
     left = budget - count(fenced("memories", [""]))
-    for memory in data.memories:
-        day = phrasing.day(phrasing.local(memory.updated_at).date())
-        line = phrasing.say("memory", day=day, text=as_data(memory.text))
-        cost = count(f"- {line}\n")
+    for memory in memories:
+        day = _day(memory, phrasing)
+        lines = [_line(memory)] if day in days else [_heading(day, phrasing), _line(memory)]
+        cost = sum(count(line + "\n") for line in lines)
         if cost <= left:
-            lines.append(line)
-            ids.append(str(memory.id))
+            kept.append(memory)
+            days.add(day)
             left -= cost
-    return lines, ids
+    return kept
+
+
+def _written(memories: Sequence[StoredMemory], phrasing: Phrasing) -> str:
+    """In the order of time, each day named once: a date on every line would take the place of memories."""
+    lines = []
+    in_time = sorted(memories, key=lambda memory: memory.updated_at)
+    for day, of_day in groupby(in_time, key=lambda memory: _day(memory, phrasing)):
+        lines += [_heading(day, phrasing), *map(_line, of_day)]
+    return "\n".join(["<memories>", *lines, "</memories>"])
+
+
+def _day(memory: StoredMemory, phrasing: Phrasing) -> date:
+    return phrasing.local(memory.updated_at).date()
+
+
+def _heading(day: date, phrasing: Phrasing) -> str:
+    return phrasing.day(day) + ":"
+
+
+def _line(memory: StoredMemory) -> str:
+    return f"- {as_data(memory.text)}"

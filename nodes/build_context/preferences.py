@@ -15,7 +15,7 @@ def preference_blocks(data: Gathered, count: CountTokens) -> list[Block]:
 def _preferences(data: Gathered, count: CountTokens) -> list[Block]:
     if not data.preferences:
         return []
-    phrasing = data.phrasing
+    phrasing = data.lasting_phrasing
     full, short = [], []
     for key, preference in sorted(data.preferences.items()):
         value = value_text(preference.value, phrasing)
@@ -34,11 +34,12 @@ def _preferences(data: Gathered, count: CountTokens) -> list[Block]:
 
 
 def _frequent(data: Gathered, count: CountTokens) -> list[Block]:
+    """They change as the user speaks of symbols, so they stand after the history (C-22)."""
     if not data.frequent:
         return []
     line = data.phrasing.say("frequent_symbols", symbols=", ".join(data.frequent))
     rungs = [text_rung("full", fenced("interests", [line]), count), REMOVED]
-    return [make_block("interests", "low", "profile", rungs, source="preferences", order=10)]
+    return [make_block("interests", "low", "turn", rungs, source="preferences", order=10)]
 
 
 def value_text(value: Any, phrasing: Phrasing) -> str:

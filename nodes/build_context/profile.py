@@ -9,7 +9,7 @@ def profile_blocks(data: Gathered, count: CountTokens) -> list[Block]:
     """Who the user is; shortened to name and region."""
     if data.profile is None:
         return []
-    say, profile = data.phrasing.say, data.profile
+    say, profile = data.lasting_phrasing.say, data.profile
     name = say("user_name", name=as_data(profile.name))
     region = say("user_region", language=profile.language, timezone=profile.timezone)
     details = [

@@ -11,7 +11,7 @@ async def build_prompt(state: TurnState, call: Call) -> TurnUpdate:
     work = state["work"] or Work()
     plan = call.services.plan
     request = Request(
-        messages=lay_out(work["blocks"], state["messages"], plan),
+        messages=lay_out(work["blocks"], state["messages"], plan, call.services.settings.layout),
         tools=bound_tools(call, work.get("tool_rounds", 0)),
         max_output_tokens=plan.limits.max_output,
         input_tokens=work["estimate"]["input_tokens"],

@@ -1,5 +1,6 @@
 """Step 5 of the turn: call the model, stream its answer, process it (RF-51)."""
 
+from contextlib import suppress
 from functools import reduce
 from operator import add
 from typing import Any, Literal
@@ -12,9 +13,13 @@ from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.call_llm.disclaimer import missing_disclaimer
 from recuerdo.nodes.call_llm.failures import EmptyReplyError, model_failure
+from recuerdo.nodes.call_llm.offline import USAGE_ESTIMATED
 from recuerdo.nodes.failure import failed
 from recuerdo.nodes.turn_log import holding_lease
+from recuerdo.state.counting import model_family
+from recuerdo.state.errors import StoreError
 from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
+from recuerdo.state.usage import CallUsage
 
 
 async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
@@ -31,7 +36,9 @@ async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
         return {**failed(model_failure(error)), "work": {"partial": partial}}
     _, present = split_present(state["messages"], work["turn"]["message_id"])
     reply = _reply(whole, f"{work['turn']['id']}-{len(present)}", work, call)
-    return {"messages": [reply], "work": {"usage": _added(work.get("usage", {}), reply)}}
+    usage = _usage(reply, request, call)
+    await _learn(usage, call)
+    return {"messages": [reply], "work": {"usage": [*work.get("usage", []), usage]}}
 
 
 def after_model(state: TurnState) -> Literal["run_tools", "update_memory"]:
@@ -85,16 +92,25 @@ def _reply(whole: AIMessageChunk, message_id: str, work: Work, call: Call) -> AI
     )
 
 
-def _added(counts: dict[str, int], reply: AIMessage) -> dict[str, int]:
-    """The turn's usage with this call's, as the provider reports it."""
-    usage = reply.usage_metadata
-    if usage is None:
-        return counts
-    cached = (usage.get("input_token_details") or {}).get("cache_read", 0)
-    new = {
-        "input": usage["input_tokens"],
-        "output": usage["output_tokens"],
-        "total": usage["total_tokens"],
-        "cached": cached,
-    }
-    return {name: counts.get(name, 0) + value for name, value in new.items()}
+def _usage(reply: AIMessage, request: Request, call: Call) -> CallUsage:
+    """The call's tokens as the provider reports them, beside our own count of the request (A-8)."""
+    services, about, reported = call.services, reply.response_metadata, reply.usage_metadata
+    name = about.get("model_name") or services.model._llm_type
+    read = reported["input_tokens"] if reported else 0
+    cached = (reported.get("input_token_details") or {}).get("cache_read", 0) if reported else 0
+    return CallUsage(
+        family=services.factor.family or model_family(name),
+        estimated=request["input_tokens"],
+        reported=read,
+        cached=min(cached, read),
+        output=reported["output_tokens"] if reported else 0,
+        total=reported["total_tokens"] if reported else 0,
+        measured=reported is not None and not about.get(USAGE_ESTIMATED),
+    )
+
+
+async def _learn(usage: CallUsage, call: Call) -> None:
+    """Correct the factor of the model. A database that is away costs a lesson, never the turn (IM-32)."""
+    if usage["measured"]:
+        with suppress(StoreError):
+            await call.services.factor.learn(usage["estimated"], usage["reported"])

@@ -39,6 +39,13 @@ def build_model(settings: Settings) -> BaseChatModel:
     return OfflineResponder()
 
 
+def model_name(model: BaseChatModel) -> str | None:
+    """The name under which the provider knows the model; None for one that has none, as most doubles."""
+    # Chat models have no common field for it: most say `model_name`, some `model`.
+    name = getattr(model, "model_name", None) or getattr(model, "model", None)
+    return name if isinstance(name, str) else None
+
+
 async def close_model(model: BaseChatModel) -> None:
     """Close the connections of a model from :func:`build_model`, in the event loop that used it."""
     # The class that has connections is only known once the provider's package is loaded.

@@ -24,6 +24,9 @@ sentences = load_sentences(__package__)
 FROM_PROMPT = "recuerdo_nothing_new"
 """Key in a reply's ``response_metadata``: the reply only quotes the prompt, so nothing is learnt from it."""
 
+USAGE_ESTIMATED = "usage_estimated"
+"""Key in a reply's ``response_metadata``: its token counts are a guess, so no factor is learnt from them."""
+
 _LONGEST_QUOTE = 400
 _BYTES_PER_TOKEN = 4
 _WORD_AND_SPACE = re.compile(r"\s*\S+\s*")
@@ -143,4 +146,4 @@ def _tokens(text: str) -> int:
 
 
 def _metadata() -> dict[str, Any]:
-    return {"model_name": "offline", "finish_reason": "stop", "usage_estimated": True, FROM_PROMPT: True}
+    return {"model_name": "offline", "finish_reason": "stop", USAGE_ESTIMATED: True, FROM_PROMPT: True}

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
+from recuerdo.nodes.build_prompt.layouts import split_turn_part
 from recuerdo.nodes.call_llm.vocabulary import terms
 
 HISTORY = "history"
@@ -82,25 +83,26 @@ class PromptFacts:
 
 
 def read_prompt(messages: Sequence[BaseMessage], own_marks: Sequence[str]) -> PromptFacts:
-    """Take a prompt of layout ``tail_system`` or ``single`` apart (design, section 4).
+    """Take a prompt of any layout apart (design, section 4).
 
     ``own_marks`` are texts by which a reply of the offline responder is known: quoting it would quote the
     quotes of an earlier turn.
     """
     said = [message.text for message in messages if isinstance(message, HumanMessage)]
+    systems = [str(message.text) for message in messages if isinstance(message, SystemMessage)]
+    turn, question = split_turn_part(said[-1], systems) if said else ("", "")
     earlier = said[:-1]
     replies = [message.text for message in messages if isinstance(message, AIMessage)]
-    facts = [*_fenced(messages), *_sentences(HISTORY, earlier)]
+    facts = [*_fenced([*systems, turn] if turn else systems), *_sentences(HISTORY, earlier)]
     facts += _sentences(REPLIES, [reply for reply in replies if not any(mark in reply for mark in own_marks)])
-    return PromptFacts(said[-1] if said else "", tuple(reversed(earlier)), tuple(dict.fromkeys(facts)))
+    return PromptFacts(question, tuple(reversed(earlier)), tuple(dict.fromkeys(facts)))
 
 
-def _fenced(messages: Sequence[BaseMessage]) -> Iterator[Fact]:
-    # Only system messages: a fence that a user types is the user's words, not data.
-    systems = [message.text for message in messages if isinstance(message, SystemMessage)]
-    for index, text in enumerate(systems, 1):
-        # Instructions above the last system message are the standing ones, not about this turn.
-        standing = index < len(systems)
+def _fenced(parts: Sequence[str]) -> Iterator[Fact]:
+    # Parts of our own only: a fence that a user types is the user's words, not data.
+    for index, text in enumerate(parts, 1):
+        # Instructions above the last part are the standing ones, not about this turn.
+        standing = index < len(parts)
         yield from (fact for fact in _lines(text) if not (standing and fact.section == INSTRUCTIONS))
 
 

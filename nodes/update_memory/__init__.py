@@ -6,7 +6,7 @@ from langchain_core.messages import AnyMessage, RemoveMessage
 
 from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.call import Call, Chunk
-from recuerdo.nodes.turn_log import log_rows, usage_of
+from recuerdo.nodes.turn_log import log_rows
 from recuerdo.nodes.update_memory.learn import Lesson, learn
 from recuerdo.nodes.update_memory.record import build_record
 from recuerdo.nodes.update_memory.topics import update_topics
@@ -14,6 +14,7 @@ from recuerdo.nodes.update_memory.vectors import index_memories
 from recuerdo.nodes.update_memory.window import move_window
 from recuerdo.state.rounds import chat_count
 from recuerdo.state.turn import TurnState, TurnUpdate, Work
+from recuerdo.state.usage import usage_of
 from recuerdo.stores.postgres.turns import NewMessage, TurnOutcome
 
 
@@ -26,7 +27,8 @@ async def update_memory(state: TurnState, call: Call) -> TurnUpdate:
     topics, topic = update_topics(state, work, call.services.plan.memory.recent_topics)
     lesson = await learn(work, present, call)
     window = await move_window(state, work, call)
-    record = build_record(work, call, topic, lesson, window.summary)
+    work = Work(**{**work, "usage": [*work.get("usage", []), *window.usage]})
+    record = build_record(work, call, topic, lesson, window)
     kept = record.model_dump(mode="json")
     await _finish(call, work, present, lesson, kept)
     call.emit(Chunk(type="done", text="", data=kept))
@@ -54,7 +56,7 @@ async def _finish(
             at=now,
             messages=log_rows(present[-1:], now),
             position=logged,
-            usage=usage_of(work.get("usage", {})),
+            usage=usage_of(work.get("usage", []), call.services.plan.prices),
             record=record,
             preferences=lesson.preferences,
             symbols=lesson.symbols,
@@ -75,7 +77,8 @@ async def _close_failed(state: TurnState, call: Call) -> TurnUpdate:
     partial = work.get("partial", "")
     now = call.services.clock()
     said = [NewMessage(f"{turn['id']}-{len(present)}", "assistant", partial, now)] if partial else []
-    await call.turns.fail(UUID(turn["id"]), now, error["en"], said, usage_of(work.get("usage", {})))
+    usage = usage_of(work.get("usage", []), call.services.plan.prices)
+    await call.turns.fail(UUID(turn["id"]), now, error["en"], said, usage)
     gone = present if error["kind"] == "BudgetError" else present[1:]
     kept = present[: len(present) - len(gone)]
     return {

@@ -2,15 +2,18 @@
 
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.update_memory.learn import Lesson
-from recuerdo.state.record import BlockRecord, StepRecord, TopicRecord, TurnRecord
-from recuerdo.state.turn import Summary, Work
+from recuerdo.nodes.update_memory.window import Window
+from recuerdo.state.blocks import shown_ids
+from recuerdo.state.record import BlockRecord, CostRecord, StepRecord, TopicRecord, TurnRecord
+from recuerdo.state.turn import Work
+from recuerdo.state.usage import Usage, usage_of
 
 
-def build_record(
-    work: Work, call: Call, topic: TopicRecord, lesson: Lesson, summary: Summary | None
-) -> TurnRecord:
+def build_record(work: Work, call: Call, topic: TopicRecord, lesson: Lesson, window: Window) -> TurnRecord:
     """Everything that happened in the turn, by names, ids and numbers."""
     turn, plan = work["turn"], call.services.plan
+    calls = work.get("usage", [])
+    usage = usage_of(calls, plan.prices)
     return TurnRecord(
         turn=turn["id"],
         number=turn["number"],
@@ -34,17 +37,21 @@ def build_record(
         packs=[],
         unavailable=work["unavailable"],
         learnt=lesson.learnt(),
-        usage=work.get("usage", {}),
+        usage=_tokens(usage),
         tool_rounds=work.get("tool_rounds", 0),
-        summary_covers=summary["covers"] if summary else 0,
+        summary_covers=window.summary["covers"] if window.summary else 0,
+        summary=window.written,
+        calls=calls,
+        cost=CostRecord.of(usage),
     )
 
 
+def _tokens(usage: Usage) -> dict[str, int]:
+    """Tokens of all calls of the turn, cached and uncached input apart (RF-21, OR-19)."""
+    names = ("input", "cached", "uncached", "output", "total")
+    return {name: getattr(usage, name) for name in names}
+
+
 def _ids(work: Work, block_name: str) -> list[str]:
-    """Ids inside a block that is still in the prompt."""
-    return [
-        item
-        for block in work["blocks"]
-        if block["name"] == block_name and block["rungs"][block["rung"]]["tokens"]
-        for item in block["ids"]
-    ]
+    """Ids that a block shows in the prompt."""
+    return [item for block in work["blocks"] if block["name"] == block_name for item in shown_ids(block)]

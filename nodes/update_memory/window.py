@@ -4,25 +4,31 @@ What leaves the window is in the summary from the same step on: every message is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from langchain_core.messages import AnyMessage
 
-from recuerdo.nodes.build_context.history import redacted
 from recuerdo.nodes.call import Call
+from recuerdo.nodes.update_memory.summarise import write_summary
 from recuerdo.state.blocks import current
+from recuerdo.state.record import SummaryRecord
 from recuerdo.state.rounds import chat_count, split_rounds, window_cut
-from recuerdo.state.summary import extend_summary
 from recuerdo.state.turn import Summary, TurnState, Work
+from recuerdo.state.usage import CallUsage
 
 
 @dataclass(frozen=True)
 class Window:
-    """What leaves the window, the summary after it, and how many messages the thread has had."""
+    """What leaves the window, the summary after it, and how many messages the thread has had.
+
+    ``written`` says who wrote the summary, None when this turn wrote none; ``usage`` is what that took.
+    """
 
     leaving: list[AnyMessage]
     summary: Summary | None
     messages_count: int
+    written: SummaryRecord | None = None
+    usage: list[CallUsage] = field(default_factory=list)
 
 
 async def move_window(state: TurnState, work: Work, call: Call) -> Window:
@@ -33,7 +39,18 @@ async def move_window(state: TurnState, work: Work, call: Call) -> Window:
     leaving = list(messages[:cut])
     before = state.get("summary")
     unseen = (state.get("messages_count") or 0) + _new_in(messages, work)
-    return Window(leaving, _summary(before, messages, leaving, unseen, work, call), unseen)
+    due = unseen > plan.memory.summary.after_messages and before is None
+    if not leaving and not due:
+        return Window(leaving, before, unseen)
+    covering = leaving or _older_half(messages)
+    text, written = before["text"] if before else "", None
+    if new := _uncovered(covering, before):
+        written = await write_summary(text, new, work["turn"], call)
+        text = written.text
+    summary = _summary(text, before, chat_count(covering), chat_count(leaving))
+    if written is None:
+        return Window(leaving, summary, unseen)
+    return Window(leaving, summary, unseen, written.record, written.usage)
 
 
 def _new_in(messages: Sequence[AnyMessage], work: Work) -> int:
@@ -59,32 +76,10 @@ def _cut_by_tokens(messages: Sequence[AnyMessage], work: Work) -> int:
     return cut
 
 
-def _summary(
-    before: Summary | None,
-    messages: Sequence[AnyMessage],
-    leaving: list[AnyMessage],
-    messages_count: int,
-    work: Work,
-    call: Call,
-) -> Summary | None:
-    """Written when something leaves, and first when the count says so, over all but what is newest."""
-    memory = call.services.plan.memory
-    due = messages_count > memory.summary.after_messages and before is None
-    if not leaving and not due:
-        return before
-    left_before = before["left_window"] if before else 0
-    covered_in_window = (before["covers"] - left_before) if before else 0
-    covering = leaving or _older_half(messages)
-    text = extend_summary(
-        before["text"] if before else "",
-        redacted(_uncovered(covering, covered_in_window)),
-        work["turn"]["language"],
-        memory.summary.max_tokens,
-        call.services.counter.count,
-    )
-    left = left_before + chat_count(leaving)
-    covers = max(left_before + chat_count(covering), before["covers"] if before else 0)
-    return Summary(text=text, covers=covers, left_window=left)
+def _summary(text: str, before: Summary | None, covering: int, leaving: int) -> Summary:
+    """The text with its counts, in messages."""
+    covered, left = (before["covers"], before["left_window"]) if before else (0, 0)
+    return Summary(text=text, covers=max(left + covering, covered), left_window=left + leaving)
 
 
 def _older_half(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
@@ -93,8 +88,9 @@ def _older_half(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     return [message for part in rounds[: max(len(rounds) - 5, 1)] for message in part]
 
 
-def _uncovered(messages: Sequence[AnyMessage], covered: int) -> list[AnyMessage]:
-    """The messages without the first ``covered`` ones that the summary has already."""
+def _uncovered(messages: Sequence[AnyMessage], before: Summary | None) -> list[AnyMessage]:
+    """The messages without the first ones, which the summary has covered while they stood in the window."""
+    covered = (before["covers"] - before["left_window"]) if before else 0
     seen = 0
     for index, message in enumerate(messages):
         if seen >= covered:

@@ -1,6 +1,6 @@
 """``recuerdo context``: what went into a turn's prompt."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
@@ -12,6 +12,7 @@ from recuerdo.demo import SAMPLE_USER
 if TYPE_CHECKING:
     from recuerdo.agent import Agent
     from recuerdo.state.record import TurnRecord
+    from recuerdo.state.usage import Usage
 
 context_app = typer.Typer(name="context", help="What went into a turn's prompt.", no_args_is_help=True)
 
@@ -31,17 +32,22 @@ def show(
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show blocks, tokens, compression steps and the estimate of a turn."""
+    """Show blocks, tokens, compression steps, the estimate and the cost of a turn."""
     from recuerdo.cli.record_view import record_view
     from recuerdo.cli.session import Identity, open_stores
 
     checked_name("--conversation", conversation)
     with open_stores(Identity(user, tenant)) as agent:
         record = agent.run_sync(find_record(agent, user or SAMPLE_USER, conversation, turn))
+        used = agent.run_sync(agent.conversations.usage(record.conversation, user=user or SAMPLE_USER))
     if as_json:
-        print_json(record.model_dump(mode="json"))
+        print_json({**record.model_dump(mode="json"), "conversation_usage": _as_data(used)})
     else:
-        out().print(record_view(record))
+        out().print(record_view(record, used))
+
+
+def _as_data(used: "Usage") -> dict[str, Any]:
+    return {**used.as_json(), "uncached": used.uncached, "saved_share": used.saved_share}
 
 
 async def find_record(

@@ -4,17 +4,43 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from recuerdo.cli.console import plain_text, say
-from recuerdo.state.record import BlockRecord, Learnt, StepRecord, TurnRecord
+from recuerdo.state.record import BlockRecord, CostRecord, Learnt, StepRecord, TurnRecord
+from recuerdo.state.usage import Usage
 
 _LONGEST_LESSON = 60
 
 
-def record_view(record: TurnRecord) -> RenderableType:
-    """Blocks with tier, tokens and rung that sum to the estimated total, then the steps of compression."""
+def record_view(record: TurnRecord, conversation: Usage | None = None) -> RenderableType:
+    """Blocks with tier, tokens and rung that sum to the estimated total, the steps of compression, then what the
+    calls used and cost (RF-21, OR-19); with ``conversation`` also what the whole conversation did.
+    """
     parts: list[RenderableType] = [plain_text(_headline(record), "dim"), _blocks(record)]
     if record.steps:
         parts.append(_steps(record))
+    parts.append(plain_text("\n".join(_used(record, conversation)), "dim"))
     return Group(*parts)
+
+
+def _used(record: TurnRecord, conversation: Usage | None) -> list[str]:
+    lines = [say("call_used", **call) for call in record.calls if call["measured"]]
+    factor = record.estimate.get("factor", 1.0)
+    if factor > 1:
+        lines.append(say("used_factor", factor=f"{factor:.3f}"))
+    lines += [say("used_turn", **record.usage), *_cost(record.cost)] if record.calls else []
+    if conversation is not None:
+        tokens = {name: getattr(conversation, name) for name in record.usage}
+        lines += [say("used_conversation", **tokens), *_cost(CostRecord.of(conversation))]
+    return lines
+
+
+def _cost(cost: CostRecord) -> list[str]:
+    lines = []
+    if cost.units is not None and cost.units_without_cache is not None:
+        units = {"units": f"{cost.units:f}", "without": f"{cost.units_without_cache:f}"}
+        lines.append(say("used_cost", **units, saved=f"{(cost.saved_share or 0) * 100:.1f}"))
+    if cost.unpriced:
+        lines.append(say("used_unpriced", families=", ".join(cost.unpriced)))
+    return lines
 
 
 def _headline(record: TurnRecord) -> str:

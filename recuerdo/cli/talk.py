@@ -111,11 +111,12 @@ class Talk:
         self._console.print(plain_text(say("chat_help")))
 
     def _context(self, argument: str) -> None:
+        session = self._session
         if self._record is None:
-            session = self._session
             found = find_record(session.agent, session.user, session.conversation)
             self._record = session.agent.run_sync(found)
-        self._console.print(record_view(self._record))
+        usage = session.agent.conversations.usage(session.conversation, user=session.user)
+        self._console.print(record_view(self._record, session.agent.run_sync(usage)))
 
     def _memory(self, argument: str) -> None:
         self._console.print(Remembered.read(self._session.agent, self._session.user).view())

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from recuerdo.state.errors import BusyError, ScopeError
 from recuerdo.state.sentences import load_sentences
+from recuerdo.state.usage import Usage
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.memories import NewMemory, WaitingVector, write_memories
 from recuerdo.stores.postgres.preferences import PreferenceChange, write_preferences
@@ -108,12 +109,19 @@ order by number, position
 """
 
 _SUM_USAGE = """
+with used as (
+    select usage from recuerdo.turns
+    where tenant = %(tenant)s and conversation = %(conversation)s and user_id is not distinct from %(user)s
+)
 select coalesce(sum((usage->>'input')::bigint), 0)::bigint as input,
     coalesce(sum((usage->>'output')::bigint), 0)::bigint as output,
     coalesce(sum((usage->>'total')::bigint), 0)::bigint as total,
-    coalesce(sum((usage->>'cached')::bigint), 0)::bigint as cached
-from recuerdo.turns
-where tenant = %(tenant)s and conversation = %(conversation)s and user_id is not distinct from %(user)s
+    coalesce(sum((usage->>'cached')::bigint), 0)::bigint as cached,
+    sum((usage->>'units')::numeric) as units,
+    sum((usage->>'units_without_cache')::numeric) as units_without_cache,
+    array(select distinct family from used, jsonb_array_elements_text(usage->'unpriced') as family
+        order by family) as unpriced
+from used
 """
 
 
@@ -164,16 +172,6 @@ class NewMessage:
     tool_calls: Sequence[dict[str, Any]] | None = None
     tool_name: str | None = None
     tool_call_id: str | None = None
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens as the provider reports them."""
-
-    input: int = 0
-    output: int = 0
-    total: int = 0
-    cached: int = 0
 
 
 _NO_USAGE = Usage()
@@ -332,7 +330,7 @@ class TurnLog:
                 " where tenant = %s and id = %s",
                 (
                     outcome.at,
-                    Jsonb(asdict(outcome.usage)),
+                    Jsonb(outcome.usage.as_json()),
                     Jsonb(storable_json(outcome.record)),
                     self._tenant,
                     outcome.turn,
@@ -397,11 +395,12 @@ class TurnLog:
             return await cursor.fetchall()
 
     async def usage(self, conversation: str, user: str | None) -> Usage:
-        """Tokens of all turns of the conversation, preview ones too: they are billed (RF-21, IM-15)."""
+        """Tokens and cost of all turns of the conversation, previews too: they are billed (RF-21, IM-15)."""
         async with self._database.connection() as connection:
-            cursor = connection.cursor(row_factory=class_row(Usage))
-            await cursor.execute(_SUM_USAGE, self._scope(conversation, user))
-            return await cursor.fetchone() or Usage()
+            cursor = await connection.execute(_SUM_USAGE, self._scope(conversation, user))
+            row = await cursor.fetchone()
+        assert row is not None, "an aggregate gives one row"
+        return Usage(**{**row, "unpriced": tuple(row["unpriced"])})
 
     async def record(self, turn: UUID, user: str | None) -> dict[str, Any] | None:
         """What went into the turn's requests; None when it is not the user's or has left none (IM-45)."""
@@ -602,7 +601,7 @@ class TurnLog:
             await _end(connection, self._tenant, turn, status, at, error)
             await connection.execute(
                 "update recuerdo.turns set usage = %s where tenant = %s and id = %s",
-                (Jsonb(asdict(usage)), self._tenant, turn),
+                (Jsonb(usage.as_json()), self._tenant, turn),
             )
             await self._release(connection, held, at)
 
@@ -618,7 +617,7 @@ class TurnLog:
         await connection.execute(
             "update recuerdo.turns set status = %s, ended_at = %s, error = %s, usage = %s"
             " where tenant = %s and id = %s and mode = 'preview' and status = 'running'",
-            (status, at, error, Jsonb(asdict(usage)), self._tenant, turn),
+            (status, at, error, Jsonb(usage.as_json()), self._tenant, turn),
         )
 
     async def _release(self, connection: Connection, held: _Held, at: datetime) -> None:

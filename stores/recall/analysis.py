@@ -13,7 +13,6 @@ from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
-import snowballstemmer  # type: ignore[import-untyped]
 import yaml
 from numpy.typing import NDArray
 
@@ -32,15 +31,20 @@ TERM = np.dtype("<u4")
 
 _STEMMERS: dict[Language, str] = {"es": "spanish", "en": "english"}
 _WORD = re.compile(r"[^\W_]+")
-# The last sentence asks; what is in brackets after it, such as the caption of a picture, does not count.
-_ASKS = re.compile(r"\?[\s\"'»”)]*(?:\[[^\]]*\]\s*)?$")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
+_CLOSING = " \t\n\"'»”)"
+# A long answer may close with "shall I go on?".
+_ASKING_SHARE = 0.2
 # Stands for ñ while accents are folded: in no text that is to be indexed.
 _ENYE = "\ue000"
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A memory's text for recall: its ``terms`` in order as bytes (little-endian uint32), and whether it asks."""
+    """A memory's text for recall: its ``terms`` in order as bytes (little-endian uint32), and whether it asks.
+
+    It asks when it ends with a question that is a good part of it.
+    """
 
     terms: bytes
     asks: bool
@@ -50,7 +54,7 @@ def analyse(text: str, language: str) -> Analysis:
     """The terms of a memory's text; ``language`` other than Spanish counts as English."""
     own: Language = "es" if language.startswith("es") else "en"
     found = [term for word in _words(text) if (term := _term(word, own)) is not None]
-    return Analysis(np.array(found, TERM).tobytes(), bool(_ASKS.search(text)))
+    return Analysis(np.array(found, TERM).tobytes(), _asks(text))
 
 
 def query_terms(text: str) -> list[NDArray[np.uint32]]:
@@ -82,6 +86,21 @@ def _tables() -> dict[str, Any]:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(fold(text))
+
+
+def _asks(text: str) -> bool:
+    said = _without_caption(text.rstrip()).rstrip(_CLOSING)
+    if not said.endswith("?"):
+        return False
+    sentences = [(len(sentence.split()), "?" in sentence) for sentence in _SENTENCE.findall(said)]
+    asking = sum(words for words, asks in sentences if asks)
+    return asking >= _ASKING_SHARE * sum(words for words, _ in sentences)
+
+
+def _without_caption(text: str) -> str:
+    """``text`` without what stands in brackets at its end, such as a picture's caption: no part of the saying."""
+    opens = text.rfind("[")
+    return text[:opens] if text.endswith("]") and opens >= 0 else text
 
 
 @cache
@@ -118,4 +137,7 @@ def _term(word: str, language: Language) -> int | None:
 
 @cache
 def _stemmer(language: Language) -> Any:
+    # Here, not above: it loads the stemmers of all its languages.
+    import snowballstemmer  # type: ignore[import-untyped]
+
     return snowballstemmer.stemmer(_STEMMERS[language])

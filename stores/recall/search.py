@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Similarities = dict[UUID, float]
 """Cosine similarities by memory: of all that have a vector, or of the nearest alone."""
 
-SCANNED_AT_MOST = 5_000
+SCANNED_AT_MOST = 2_000
 """Up to so many memories of one user all are compared, which is exact; beyond, the index is asked."""
 
 _ASKED_OF_INDEX = 500

@@ -39,7 +39,7 @@ def test_the_files_of_all_rooms_are_looked_at() -> None:
 
 
 def test_places_are_filled_in_both_languages() -> None:
-    said = load_sentences("recuerdo.state")("summary_user", text="{hola}")
+    said = load_sentences("recuerdo.state.summary")("summary_user", text="{hola}")
     assert said == Sentence("El usuario dijo: {hola}", "The user said: {hola}")
 
 

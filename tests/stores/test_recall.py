@@ -181,6 +181,8 @@ def test_english_words_that_only_look_alike_stay_apart() -> None:
         ("¿Te gusta el RSI?", True),
         ("Do you? [a photo of a dog]", True),
         ("¿Qué es? Un índice.", False),
+        ("Mide la fuerza del precio entre 0 y 100 y avisa de excesos. ¿Sigo?", False),
+        ("?", True),
         ("", False),
     ],
 )

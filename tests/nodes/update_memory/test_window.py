@@ -15,7 +15,8 @@ from langgraph.graph.message import add_messages
 from recuerdo.nodes.build_context import history
 from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks, split_present
 from recuerdo.nodes.call import Call
-from recuerdo.nodes.update_memory import window
+from recuerdo.nodes.call_llm.offline import OfflineResponder
+from recuerdo.nodes.update_memory import summarise
 from recuerdo.nodes.update_memory.window import Window, move_window
 from recuerdo.state.blocks import CountTokens, current
 from recuerdo.state.fit import Budget, Fitted, fit
@@ -76,7 +77,9 @@ class Thread:
 
     @property
     def call(self) -> Call:
-        services = SimpleNamespace(plan=self.plan, counter=SimpleNamespace(count=self.count))
+        services = SimpleNamespace(
+            plan=self.plan, counter=SimpleNamespace(count=self.count), model=OfflineResponder()
+        )
         return cast(Call, SimpleNamespace(services=services))
 
     def apply(self, moved: Window) -> None:
@@ -106,7 +109,7 @@ def note_ids(previous: str, messages: Sequence[AnyMessage], *_: Any) -> str:
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "extend_summary", note_ids)
-    monkeypatch.setattr(window, "extend_summary", note_ids)
+    monkeypatch.setattr(summarise, "extend_summary", note_ids)
     monkeypatch.setattr(history, "shorten_summary", lambda summary, limit, count: summary)
 
 
@@ -280,6 +283,61 @@ def test_rf_33_a_stored_summary_holds_nothing_sensitive() -> None:
     summary = thread.state["summary"]
     assert summary is not None and "[***]" in summary["text"]
     assert not any(part in summary["text"] for part in ("4111", "25000", "0123456789"))
+
+
+STATEMENTS = ["mi stop-loss de AAPL es {}", "precio objetivo de TSLA: {}", "mi objetivo es {}% anual"]
+SECRETS = ["mi tarjeta es 4111 1111 1111 1111", "tengo 25000 USD en la cuenta 0123456789", "¿qué tal?"]
+statements = st.lists(
+    st.tuples(st.sampled_from(STATEMENTS), st.integers(100, 999), st.sampled_from(SECRETS), sound_turns),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(statements)
+def test_rf_5_rf_33_what_left_the_window_is_told_by_the_summary_and_nothing_sensitive_is(
+    made: list[tuple[str, int, str, Turn]],
+) -> None:
+    thread = Thread(TRADING)
+    held: dict[str, tuple[int, str]] = {}
+    for number, (statement, value, secret, chat) in enumerate(made):
+        text = statement.format(value)
+        reply = AIMessage(f"De acuerdo. {secret}.", id=f"a{number}")
+        thread.add([HumanMessage(f"{text}. {secret}.", id=f"q{number}"), reply])
+        thread.take(chat)
+        held[statement] = (number, text)
+        summary = thread.state["summary"]
+        in_window = ids(thread.window)
+        for place, told in held.values():
+            assert f"q{place}" in in_window or (summary and told in summary["text"])
+        assert not summary or not any(part in summary["text"] for part in ("4111", "25000", "0123456789"))
+
+
+def test_fault_20_the_question_of_a_round_with_tool_calls_is_not_lost() -> None:
+    thread = Thread(TRADING)
+    thread.take(Turn(steps=(ToolStep(), ToolStep(calls=3))))
+    for _ in range(10):
+        thread.take(Turn())
+    summary = thread.state["summary"]
+    assert summary is not None and "t0m0" not in ids(thread.window)
+    assert "Pregunta t0m0" in summary["text"] and "RESULTADO" not in summary["text"]
+
+
+def test_a_summary_that_covers_all_that_leaves_is_not_written_again() -> None:
+    thread = Thread(plan_with(Memory(summary=Summary(after_messages=1))))
+    for _ in range(8):
+        thread.take(Turn())
+    before = thread.state["summary"]
+    assert before is not None
+    thread.state["summary"] = {
+        **before,
+        "text": "- El usuario dijo: mi objetivo es 10%",
+        "covers": before["left_window"] + 16,
+    }
+    thread.take(Turn())
+    summary = thread.state["summary"]
+    assert summary is not None and summary["text"] == "- El usuario dijo: mi objetivo es 10%"
+    assert summary["left_window"] == 18 - len(thread.window)
 
 
 def test_la_5_off_keeps_the_window_and_covers_what_leaves() -> None:
