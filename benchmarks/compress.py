@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
 import recuerdo
+from benchmarks._same_answer import SameAnswer
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.sample import load_sample
 from recuerdo.graph.turn import TurnContext
@@ -41,11 +41,6 @@ STEPS = ("check_tokens", "compress", "build_prompt")
 QUESTIONS = ("¿Cómo va mi inversión?", "¿Qué opinas de AAPL?", "¿Y el volumen?", "Explícame qué es el RSI")
 
 ANSWER = "El precio está en su rango y el volumen es algo mayor que ayer; conviene esperar."
-
-
-class SameAnswer(FakeListChatModel):
-    def bind_tools(self, tools: Any, *, tool_choice: str | None = None, **kwargs: Any) -> Any:
-        return self
 
 
 def measure(data: Path | None) -> dict[str, Any]:

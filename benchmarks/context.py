@@ -13,7 +13,6 @@ is its model. LangChain and langmem are no dependencies: a peer that is not inst
 import asyncio
 import importlib
 import statistics
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveM
 from langchain_core.messages.utils import trim_messages
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from benchmarks.recall import ASSISTANT, TENANT, Bench, Question, Talk, open_bench, read_locomo, remember
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks, redacted
 from recuerdo.nodes.build_context.instructions import instruction_blocks
@@ -41,10 +41,6 @@ from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.recall.search import Recall
 from recuerdo.stores.tokens import TokenCounter
-
-# The other measurements are files beside this one, not parts of the package.
-sys.path.append(str(Path(__file__).parent))
-from recall import ASSISTANT, TENANT, Bench, Question, Talk, _bench, _remember, read_locomo
 
 RECALL_BUDGETS = (600, 2_000, 4_000)
 LANGUAGE = "en"
@@ -65,9 +61,9 @@ async def _compare(talks: list[Talk]) -> dict[str, Any]:
     setup = Setup(load_plan("trading"), TokenCounter())
     peers, left_out = _peers(setup)
     tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
-    async with _bench() as bench:
+    async with open_bench() as bench:
         for talk in talks:
-            keys = await _remember(bench, talk)
+            keys = await remember(bench, talk)
             asked = Asked(talk, setup, peers)
             for question in talk.questions:
                 found = await _find(bench, talk, keys, question)

@@ -91,8 +91,8 @@ def measure_scale() -> dict[str, Any]:
 
 
 async def _compare(talks: list[Talk]) -> dict[str, Any]:
-    async with _bench() as bench:
-        keys = {talk.user: await _remember(bench, talk) for talk in talks}
+    async with open_bench() as bench:
+        keys = {talk.user: await remember(bench, talk) for talk in talks}
         own = await _figures(talks, _recuerdo(bench, keys))
         peers = {
             "chroma": await _figures(talks, _chroma(bench, keys)),
@@ -103,7 +103,7 @@ async def _compare(talks: list[Talk]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _bench() -> AsyncIterator[Bench]:
+async def open_bench() -> AsyncIterator[Bench]:
     """A server, an index and the bundled embedder in a folder of their own."""
     with tempfile.TemporaryDirectory(prefix="recuerdo-bench-") as name:
         folder, embedder = Path(name), BundledEmbedder()
@@ -173,7 +173,7 @@ def _evidence(ids: Sequence[str]) -> frozenset[str]:
     return frozenset(re.sub(r"^D:", "D", part) for entry in ids for part in re.split(r"[;,\s]+", entry))
 
 
-async def _remember(bench: Bench, talk: Talk) -> dict[str, str]:
+async def remember(bench: Bench, talk: Talk) -> dict[str, str]:
     """Write the turns as memories of the user; returns their keys by memory id."""
     keys: dict[str, str] = {}
     for session, turns in groupby(talk.said, key=lambda said: said.session):
@@ -310,7 +310,7 @@ _ASKED = ("¿qué le interesa para la universidad?", "what did she ask about div
 
 async def _at_scale(size: int) -> dict[str, Any]:
     each = size // USERS
-    async with _bench() as bench:
+    async with open_bench() as bench:
         vectors = await _vectors(bench.embedder)
         started = time.perf_counter()
         for user in range(USERS):

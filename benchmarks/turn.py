@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 
 import recuerdo
+from benchmarks._same_answer import SameAnswer
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.sample import load_sample
 from recuerdo.graph.turn import TurnContext
@@ -45,7 +45,7 @@ def measure(data: Path | None) -> dict[str, Any]:
 
 
 async def _turns() -> dict[str, Any]:
-    model = FakeListChatModel(responses=["De acuerdo."])
+    model = SameAnswer(responses=["De acuerdo."])
     async with recuerdo.open_agent(model=model) as agent:
         await load_sample(agent.services, agent.services.settings.tenant, datetime.now(UTC))
         for place in range(WARM_UP):

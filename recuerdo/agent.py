@@ -29,6 +29,7 @@ from recuerdo.state.plan import Plan
 from recuerdo.state.record import TurnRecord
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.state.turn import Mode, Request, TurnError, TurnState, Work, merge_work
+from recuerdo.state.usage import usage_of
 from recuerdo.stores.postgres.checkpoints import open_saver, thread_of
 from recuerdo.stores.postgres.turns import NewMessage, Reservation, TurnLog
 from recuerdo.stores.settings import Settings
@@ -249,7 +250,9 @@ class _Run:
         await self._leave_thread_clean(turn["message_id"])
         text = "".join(self._said)
         said = [NewMessage(f"{turn['id']}-cancelled", "assistant", text, now)] if text else []
-        await TurnLog(services.database, self._agent._tenant).cancel(UUID(turn["id"]), now, said)
+        usage = usage_of(self._work.get("usage", []), services.plan.prices)
+        log = TurnLog(services.database, self._agent._tenant)
+        await log.cancel(UUID(turn["id"]), now, said, usage)
 
     async def _leave_thread_clean(self, message_id: str) -> None:
         """The thread goes on from the user's message, as after a failure; nothing of level 1 stays."""

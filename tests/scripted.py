@@ -68,6 +68,7 @@ class ScriptedModel(BaseChatModel):
             message=AIMessageChunk(
                 pieces[-1],
                 tool_calls=reply.tool_calls,
+                invalid_tool_calls=reply.invalid_tool_calls,
                 usage_metadata=reply.usage_metadata,
                 response_metadata=reply.response_metadata,
             )

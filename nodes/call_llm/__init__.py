@@ -6,7 +6,7 @@ from operator import add
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
-from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
 from langchain_core.runnables import Runnable
 
 from recuerdo.nodes.build_context.history import split_present
@@ -15,6 +15,7 @@ from recuerdo.nodes.call_llm.disclaimer import missing_disclaimer
 from recuerdo.nodes.call_llm.failures import EmptyReplyError, model_failure
 from recuerdo.nodes.call_llm.offline import USAGE_ESTIMATED
 from recuerdo.nodes.failure import failed
+from recuerdo.nodes.run_tools import UNREADABLE
 from recuerdo.nodes.turn_log import holding_lease
 from recuerdo.state.counting import model_family
 from recuerdo.state.errors import StoreError
@@ -64,11 +65,20 @@ def _whole(said: list[AIMessageChunk], request: Request) -> AIMessageChunk:
     Raises EmptyReplyError when nothing is left.
     """
     whole = reduce(add, said) if said else AIMessageChunk(content="")
-    if not request["tools"]:
-        whole = whole.model_copy(update={"tool_calls": []})
+    whole = whole.model_copy(update={"tool_calls": _calls(whole) if request["tools"] else []})
     if not whole.tool_calls and not str(whole.text).strip():
         raise EmptyReplyError
     return whole
+
+
+def _calls(whole: AIMessageChunk) -> list[ToolCall]:
+    """The calls to answer. One with arguments that are no JSON is answered with that, so the model can mend it."""
+    unreadable = [
+        ToolCall(name=call["name"] or "-", args={UNREADABLE: call["args"]}, id=call["id"])
+        for call in whole.invalid_tool_calls
+        if call["id"]
+    ]
+    return [*whole.tool_calls, *unreadable]
 
 
 def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInput, Any]:

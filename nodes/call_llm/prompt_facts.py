@@ -107,16 +107,18 @@ def _fenced(parts: Sequence[str]) -> Iterator[Fact]:
 
 
 def _lines(text: str) -> Iterator[Fact]:
-    """The lines between ``<name>`` and ``</name>``."""
-    section = ""
+    """The lines between ``<name>`` and ``</name>``; a line such as a day stands in front of those below it."""
+    section = heading = ""
     for line in text.splitlines():
         if not section:
             opened = _OPENS.fullmatch(line)
-            section = opened[1] if opened else ""
+            section, heading = (opened[1] if opened else ""), ""
         elif line.rstrip() == f"</{section}>":
             section = ""
+        elif not line.startswith("- ") and line.rstrip().endswith(":"):
+            heading = line.strip() + " "
         elif words := line.strip().removeprefix("- ").strip():
-            yield Fact(section, words)
+            yield Fact(section, heading + words)
 
 
 def _sentences(section: str, texts: Sequence[str]) -> Iterator[Fact]:

@@ -23,6 +23,10 @@ ERROR_CHARACTERS = 500
 """Longest text of a failed tool that goes back to the model (IM-13)."""
 
 
+UNREADABLE = "unreadable_arguments"
+"""Key in the arguments of a call that holds what the model wrote in place of JSON."""
+
+
 async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     """Run the calls of the newest message side by side; a failure is a result, never the end of the turn.
 
@@ -53,6 +57,8 @@ async def _run(call: Call, requested: Any, message_id: str) -> ToolMessage:
     if tool is None:
         known = ", ".join(sorted(tools)) or "-"
         return _result(requested, message_id, f"There is no tool named {name}. Tools: {known}.", failed=True)
+    if UNREADABLE in requested["args"]:
+        return _result(requested, message_id, f"The arguments of {name} are not valid JSON.", failed=True)
     config: RunnableConfig = {"configurable": {CALL: call}}
     try:
         output = await asyncio.wait_for(

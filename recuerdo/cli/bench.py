@@ -1,9 +1,9 @@
 """``recuerdo bench``: run one measurement of the source checkout and print its figures."""
 
-import importlib.util
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +14,8 @@ from recuerdo.cli.options import AsJson
 from recuerdo.state.errors import InputError
 
 # The measurements stand beside the package, with their peers; a wheel does not carry them.
-_FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_FOLDER = _CHECKOUT / "benchmarks"
 
 Measure = Callable[[Path | None], dict[str, Any]]
 
@@ -41,16 +42,9 @@ def _measure(name: str) -> Measure:
         raise InputError(sentences("bench_needs_checkout"))
     if name not in known:
         raise InputError(sentences("bench_unknown", name=name, known=", ".join(known)))
-    measure: Measure = _load(name).measure
+    sys.path.insert(0, str(_CHECKOUT))
+    measure: Measure = import_module(f"benchmarks.{name}").measure
     return measure
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"benchmarks.{name}", _FOLDER / f"{name}.py")
-    assert spec is not None and spec.loader is not None, "a file of that name stands there"
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _table(figures: dict[str, Any]) -> Table:

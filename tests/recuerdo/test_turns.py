@@ -804,3 +804,20 @@ async def test_send_sync_needs_an_agent_opened_with_a_plain_with(agent: Agent) -
 def give_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second turn of a thread waits a moment only."""
     monkeypatch.setattr(agent_module, "WAIT", timedelta(milliseconds=20))
+
+
+async def test_a_call_with_unreadable_arguments_goes_back_to_the_model(open_agent: OpenAgent) -> None:
+    broken = {
+        "name": "get_quote",
+        "args": '{"symbol": ',
+        "id": "call-1",
+        "error": None,
+        "type": "invalid_tool_call",
+    }
+    model = ScriptedModel(replies=[AIMessage("", invalid_tool_calls=[broken]), "No pude leerlo."])
+    agent = await open_agent(model=model)
+    turn = await say(agent, "Dame el precio de TSLA")
+    assert turn.reply.startswith("No pude leerlo.")
+    answer = model.calls[1]["messages"][-1]
+    assert (answer.tool_call_id, answer.status) == ("call-1", "error")
+    assert "not valid JSON" in answer.content
