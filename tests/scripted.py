@@ -1,11 +1,13 @@
 """A chat model that says what a test wrote for it, and keeps the exact requests it was given."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -67,9 +69,16 @@ class ScriptedModel(BaseChatModel):
         yield ChatGenerationChunk(
             message=AIMessageChunk(
                 pieces[-1],
-                tool_calls=reply.tool_calls,
-                invalid_tool_calls=reply.invalid_tool_calls,
+                tool_call_chunks=_streamed_calls(reply),
                 usage_metadata=reply.usage_metadata,
                 response_metadata=reply.response_metadata,
             )
         )
+
+
+def _streamed_calls(reply: AIMessage) -> list[Any]:
+    """The reply's calls as a provider streams them: arguments as text, which need not be whole JSON."""
+    readable = [(call["name"], json.dumps(call["args"]), call["id"]) for call in reply.tool_calls]
+    unreadable = [(call["name"], call["args"], call["id"]) for call in reply.invalid_tool_calls]
+    calls = enumerate([*readable, *unreadable])
+    return [tool_call_chunk(name=name, args=args, id=key, index=index) for index, (name, args, key) in calls]

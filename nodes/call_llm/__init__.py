@@ -1,5 +1,6 @@
 """Step 5 of the turn: call the model, stream its answer, process it (RF-51)."""
 
+import json
 from contextlib import suppress
 from functools import reduce
 from operator import add
@@ -72,13 +73,22 @@ def _whole(said: list[AIMessageChunk], request: Request) -> AIMessageChunk:
 
 
 def _calls(whole: AIMessageChunk) -> list[ToolCall]:
-    """The calls to answer. One with arguments that are no JSON is answered with that, so the model can mend it."""
-    unreadable = [
-        ToolCall(name=call["name"] or "-", args={UNREADABLE: call["args"]}, id=call["id"])
-        for call in whole.invalid_tool_calls
-        if call["id"]
+    """The calls to answer, read strictly: LangChain completes half-written JSON, so a call that was cut off
+    would run with half its arguments. One that is not JSON is answered with that, and the model can mend it.
+    """
+    return [
+        ToolCall(name=chunk["name"] or "-", args=_arguments(chunk["args"] or "{}"), id=chunk["id"])
+        for chunk in whole.tool_call_chunks
+        if chunk["id"]
     ]
-    return [*whole.tool_calls, *unreadable]
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        read = json.loads(text)
+    except ValueError:
+        read = None
+    return read if isinstance(read, dict) else {UNREADABLE: text}
 
 
 def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInput, Any]:

@@ -806,18 +806,28 @@ def give_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "WAIT", timedelta(milliseconds=20))
 
 
-async def test_a_call_with_unreadable_arguments_goes_back_to_the_model(open_agent: OpenAgent) -> None:
-    broken = {
-        "name": "get_quote",
-        "args": '{"symbol": ',
+async def test_a_call_that_was_cut_off_goes_back_and_does_not_run_with_half_its_arguments(
+    open_agent: OpenAgent,
+) -> None:
+    paid: list[int] = []
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        paid.append(amount)
+        return "paid"
+
+    half = {
+        "name": "pay",
+        "args": '{"amount": 10',
         "id": "call-1",
         "error": None,
         "type": "invalid_tool_call",
     }
-    model = ScriptedModel(replies=[AIMessage("", invalid_tool_calls=[broken]), "No pude leerlo."])
-    agent = await open_agent(model=model)
-    turn = await say(agent, "Dame el precio de TSLA")
-    assert turn.reply.startswith("No pude leerlo.")
+    model = ScriptedModel(replies=[AIMessage("", invalid_tool_calls=[half]), "No se pagó."])
+    agent = await open_agent(model=model, tools=[pay])
+    turn = await say(agent, "Paga 1000")
+    assert turn.reply.startswith("No se pagó.")
     answer = model.calls[1]["messages"][-1]
-    assert (answer.tool_call_id, answer.status) == ("call-1", "error")
+    assert (answer.tool_call_id, answer.status, paid) == ("call-1", "error", [])
     assert "not valid JSON" in answer.content
