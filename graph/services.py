@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -13,7 +14,7 @@ from recuerdo.nodes.call_llm.model import build_model, close_model, model_name
 from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Clock, Services, system_clock
 from recuerdo.state.counting import model_family
-from recuerdo.state.errors import RecuerdoError, StoreError
+from recuerdo.state.errors import StoreError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.chroma import VectorIndex, open_index
@@ -60,15 +61,12 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
     embedder: Embedder = LangChainEmbedder(parts.embeddings) if parts.embeddings else BundledEmbedder()
     await asyncio.to_thread(_make_folder, settings)
     # Side by side: each of these takes long, and each in its own way.
-    try:
-        async with asyncio.TaskGroup() as opening:
-            model = opening.create_task(_model(settings, parts, stack))
-            named = model_name(parts.model) if parts.model else settings.model
-            counter = opening.create_task(asyncio.to_thread(TokenCounter, encoding_for(named)))
-            index = opening.create_task(_index(settings, embedder, stack))
-            database = opening.create_task(_database(settings, stack))
-    except* RecuerdoError as failures:
-        raise failures.exceptions[0] from None
+    named = model_name(parts.model) if parts.model else settings.model
+    model = asyncio.create_task(_model(settings, parts, stack))
+    counter = asyncio.create_task(asyncio.to_thread(TokenCounter, encoding_for(named)))
+    index = asyncio.create_task(_index(settings, embedder, stack))
+    database = asyncio.create_task(_database(settings, stack))
+    await _all_done(model, counter, index, database)
     name = model_name(model.result())
     factor = await TokenFactor.load(database.result(), model_family(name) if name else None)
     return Services(
@@ -85,6 +83,14 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
         clock=parts.clock or system_clock,
         toolbox=toolbox,
     )
+
+
+async def _all_done(*tasks: asyncio.Task[Any]) -> None:
+    """Wait for all, then raise what failed first: none is broken off, so what was opened gets closed."""
+    await asyncio.wait(tasks)
+    failures = [failure for task in tasks if (failure := task.exception())]
+    if failures:
+        raise failures[0]
 
 
 async def _model(settings: Settings, parts: Parts, stack: AsyncExitStack) -> BaseChatModel:

@@ -401,6 +401,8 @@ class Terminal:
             stderr=other,
             env=environment(**more),
             start_new_session=True,
+            # A run in the background ignores Ctrl-C, and a child would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         os.close(other)
         self.shown = ""

@@ -22,9 +22,11 @@ from recuerdo.state.errors import (
     ModelError,
     RecuerdoError,
     ScopeError,
+    SettingsError,
     StoreError,
 )
 from recuerdo.stores.chroma import NoIndex
+from recuerdo.stores.chroma import folder as chroma_folder
 from recuerdo.stores.postgres.checkpoints import thread_of
 from recuerdo.stores.postgres.memories import Memories
 from recuerdo.stores.sources.registry import SourceQuery
@@ -831,3 +833,12 @@ async def test_a_call_that_was_cut_off_goes_back_and_does_not_run_with_half_its_
     answer = model.calls[1]["messages"][-1]
     assert (answer.tool_call_id, answer.status, paid) == ("call-1", "error", [])
     assert "not valid JSON" in answer.content
+
+
+async def test_an_agent_that_cannot_open_leaves_nothing_open(house: House) -> None:
+    with pytest.raises(SettingsError):
+        async with house.open(settings={"model": "no-such-place"}):
+            pass
+    assert house.data / "chroma" not in chroma_folder._open
+    async with house.open() as agent:
+        assert agent.services.index.unavailable is None
