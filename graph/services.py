@@ -29,8 +29,11 @@ from recuerdo.stores.sources.calendar import MarketCalendar
 from recuerdo.stores.sources.calendar_cache import CalendarCache
 from recuerdo.stores.sources.registry import Source, Sources
 from recuerdo.stores.tokens import TokenCounter, encoding_for
+from recuerdo.stores.worker import Worker
 
 sentences = load_sentences(__package__)
+
+WORKER_ENDS_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,19 @@ async def open_services(settings: Settings, parts: Parts) -> AsyncIterator[Servi
     """
     async with AsyncExitStack() as stack:
         yield await _open(settings, parts, stack)
+
+
+@asynccontextmanager
+async def running_worker(services: Services, tenant: str) -> AsyncIterator[None]:
+    """The worker's loop beside an agent, ended with it; a job that has begun is ended first."""
+    stop = asyncio.Event()
+    worker = Worker(services.database, services.index, services.embedder, services.clock, tenant=tenant)
+    running = asyncio.create_task(worker.run(stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait_for(running, WORKER_ENDS_SECONDS)
 
 
 async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Services:

@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop, Task
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from recuerdo.graph.services import Parts, open_services
+from recuerdo.graph.services import Parts, open_services, running_worker
 from recuerdo.graph.turn import TurnGraph, build_turn_graph
 from recuerdo.nodes.services import Services
 from recuerdo.stores.settings import Settings
@@ -49,7 +49,9 @@ def _has_failed(opening: Task[_Opened]) -> bool:
 async def _open() -> _Opened:
     settings = await asyncio.to_thread(Settings.load)
     stack = AsyncExitStack()
-    return _Opened(await stack.enter_async_context(open_services(settings, Parts())), stack)
+    services = await stack.enter_async_context(open_services(settings, Parts()))
+    await stack.enter_async_context(running_worker(services, settings.tenant))
+    return _Opened(services, stack)
 
 
 def build_graph() -> TurnGraph:

@@ -8,8 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from recuerdo.agent import Agent, Turn, TurnChunk, open_agent
+    from recuerdo.agent import Agent
     from recuerdo.graph.studio import build_graph
+    from recuerdo.opening import open_agent
     from recuerdo.state.errors import (
         BudgetError,
         BusyError,
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from recuerdo.state.record import TurnRecord
     from recuerdo.stores.settings import Settings
     from recuerdo.stores.sources.registry import Source, SourceQuery
+    from recuerdo.turn import Turn, TurnChunk
 
 _HOMES = {
-    "recuerdo.agent": ("Agent", "Turn", "TurnChunk", "open_agent"),
+    "recuerdo.agent": ("Agent",),
     "recuerdo.graph.studio": ("build_graph",),
+    "recuerdo.opening": ("open_agent",),
     "recuerdo.state.errors": (
         "BudgetError",
         "BusyError",
@@ -42,6 +45,7 @@ _HOMES = {
     "recuerdo.state.record": ("TurnRecord",),
     "recuerdo.stores.settings": ("Settings",),
     "recuerdo.stores.sources.registry": ("Source", "SourceQuery"),
+    "recuerdo.turn": ("Turn", "TurnChunk"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

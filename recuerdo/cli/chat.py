@@ -8,8 +8,8 @@ from recuerdo.cli.console import checked_name, is_terminal, out, piped_text, pla
 from recuerdo.cli.options import AsJson, Assistant, Conversation, PlanName, Tenant, User
 
 if TYPE_CHECKING:
-    from recuerdo.agent import Turn
     from recuerdo.cli.session import Session
+    from recuerdo.turn import Turn
 
 
 def chat(

@@ -6,12 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from recuerdo.agent import Agent, Turn, open_agent
+from recuerdo.agent import Agent
 from recuerdo.cli.console import checked_name, complain, note, quiet_logs
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.sample import load_sample
 from recuerdo.nodes.call_llm.offline import OfflineResponder
+from recuerdo.opening import open_agent
 from recuerdo.state.turn import Mode
+from recuerdo.turn import Turn
 
 _SETTLING_SECONDS = 10
 

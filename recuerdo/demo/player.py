@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from recuerdo.agent import Agent, Turn, open_agent
+from recuerdo.agent import Agent
 from recuerdo.demo.sample import load_sample
 from recuerdo.demo.scenes import Round, Scene, Script, Visit, load_script
 from recuerdo.demo.written import WrittenReplies
 from recuerdo.nodes.call_llm.offline import OfflineResponder
+from recuerdo.opening import open_agent
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.postgres.platform import Platform, parse_sample
+from recuerdo.turn import Turn
 
 TENANT = "demo"
 PLAN = "trading"

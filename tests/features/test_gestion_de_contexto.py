@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pytest_bdd import given, parsers, scenario, then, when
 
-from recuerdo.agent import Agent, Turn
+from recuerdo.agent import Agent
+from recuerdo.turn import Turn
 from tests.recuerdo.carlos import (
     CARLOS,
     CONVERSATION,

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import recuerdo
-from recuerdo.agent import Agent, AgentOpening
+from recuerdo.agent import Agent
+from recuerdo.opening import AgentOpening
 from recuerdo.stores.postgres.platform import Platform, PlatformSample, parse_sample
 from recuerdo.stores.postgres.preferences import PreferenceChange, Preferences
 

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AnyMessage
 
-from recuerdo.agent import Turn
 from recuerdo.demo.player import Answered, Event, HistoryBuilt, Opened, SceneBegan, play_trading
+from recuerdo.turn import Turn
 
 Scenes = dict[str, list[Answered]]
 

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from recuerdo import agent as agent_module
+from recuerdo import turn_run
 from recuerdo.agent import Agent
 from recuerdo.graph import services as services_module
 from recuerdo.nodes import receive, turn_log
@@ -805,7 +805,7 @@ async def test_send_sync_needs_an_agent_opened_with_a_plain_with(agent: Agent) -
 
 def give_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second turn of a thread waits a moment only."""
-    monkeypatch.setattr(agent_module, "WAIT", timedelta(milliseconds=20))
+    monkeypatch.setattr(turn_run, "WAIT", timedelta(milliseconds=20))
 
 
 async def test_a_call_that_was_cut_off_goes_back_and_does_not_run_with_half_its_arguments(
