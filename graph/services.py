@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from recuerdo.nodes.call_llm.model import build_model, close_model, model_name
+from recuerdo.nodes.check_tokens import refuse_oversized_head
 from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Clock, Services, system_clock
 from recuerdo.state.counting import model_family
@@ -85,7 +86,7 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
     await _all_done(model, counter, index, database)
     name = model_name(model.result())
     factor = await TokenFactor.load(database.result(), model_family(name) if name else None)
-    return Services(
+    services = Services(
         settings=settings,
         plan=plan,
         model=model.result(),
@@ -99,6 +100,8 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
         clock=parts.clock or system_clock,
         toolbox=toolbox,
     )
+    await asyncio.to_thread(refuse_oversized_head, services)
+    return services
 
 
 async def _all_done(*tasks: asyncio.Task[Any]) -> None:

@@ -4,12 +4,14 @@ import logging
 from math import ceil
 from typing import Literal
 
-from recuerdo.nodes.build_prompt.layouts import overhead
+from recuerdo.nodes.build_context.role import role_blocks
+from recuerdo.nodes.build_prompt.layouts import overhead, tool_tokens
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.failure import failed
 from recuerdo.nodes.run_tools.toolbox import bound_tools
+from recuerdo.nodes.services import Services
 from recuerdo.state.blocks import Block, current, total_tokens
-from recuerdo.state.errors import BudgetError
+from recuerdo.state.errors import BudgetError, SettingsError
 from recuerdo.state.fit import Budget
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import Estimate, TurnState, TurnUpdate, Work
@@ -18,7 +20,14 @@ logger = logging.getLogger(__name__)
 sentences = load_sentences(__package__)
 
 LARGEST_NAMED = 3
-"""How many of the largest critical blocks the error names."""
+"""How many of the largest parts the error names."""
+
+ADVICE = {
+    "last_messages": "advice_conversation",
+    "tools": "advice_tools",
+    "tool_step": "advice_tool_step",
+}
+"""What to do about the largest part; of all other parts the user can only shorten his message."""
 
 
 async def check_tokens(state: TurnState, call: Call) -> TurnUpdate:
@@ -26,7 +35,7 @@ async def check_tokens(state: TurnState, call: Call) -> TurnUpdate:
     work = state["work"] or Work()
     services = call.services
     limits, count = services.plan.limits, services.counter.count
-    tools = bound_tools(call, work.get("tool_rounds", 0))
+    tools = bound_tools(services)
     fixed = overhead(services.plan, tools, count, services.settings.layout)
     tokens = total_tokens(work["blocks"], fixed)
     estimate = Estimate(
@@ -41,7 +50,8 @@ async def check_tokens(state: TurnState, call: Call) -> TurnUpdate:
     )
     logger.info("estimated_input_tokens=%d", tokens)
     if work["compressed"] and tokens > budget_of(estimate).limit:
-        return {**failed(_too_large(work["blocks"], estimate)), "work": {"estimate": estimate}}
+        error = _too_large(work["blocks"], tool_tokens(tools, count), estimate)
+        return {**failed(error), "work": {"estimate": estimate}}
     return {"work": {"estimate": estimate}}
 
 
@@ -60,8 +70,38 @@ def after_check(state: TurnState) -> Literal["compress", "build_prompt", "update
     return "compress" if over_target and not work["compressed"] else "build_prompt"
 
 
-def _too_large(blocks: list[Block], estimate: Estimate) -> BudgetError:
-    sizes = sorted(((current(b)["tokens"], b["name"]) for b in blocks), reverse=True)[:LARGEST_NAMED]
-    largest = ", ".join(f"{name} {size}" for size, name in sizes)
-    tokens = ceil(estimate["input_tokens"] * estimate["factor"])
-    return BudgetError(sentences("over_limit", limit=estimate["limit"], tokens=tokens, largest=largest))
+def refuse_oversized_head(services: Services) -> None:
+    """Refuse to open an agent none of whose requests could be sent: its tools, role and instructions are
+    above the hard limit without a message (RF-34).
+
+    Raises SettingsError.
+    """
+    plan, count = services.plan, services.counter.count
+    tools = bound_tools(services)
+    tokens = total_tokens(role_blocks(plan, count), overhead(plan, tools, count, services.settings.layout))
+    if tokens > plan.limits.max_input:
+        raise SettingsError(
+            sentences(
+                "head_over_limit",
+                plan=plan.name,
+                tokens=tokens,
+                limit=plan.limits.max_input,
+                number=len(tools),
+                tools=tool_tokens(tools, count),
+            )
+        )
+
+
+def _too_large(blocks: list[Block], tools: int, estimate: Estimate) -> BudgetError:
+    parts = [(current(block)["tokens"], block["name"]) for block in blocks] + [(tools, "tools")]
+    largest = sorted(parts, reverse=True)[:LARGEST_NAMED]
+    kind = largest[0][1].partition(":")[0]
+    return BudgetError(
+        sentences(
+            "over_limit",
+            limit=estimate["limit"],
+            tokens=ceil(estimate["input_tokens"] * estimate["factor"]),
+            largest=", ".join(f"{name} {size}" for size, name in largest),
+            advice=sentences(ADVICE.get(kind, "advice_message")),
+        )
+    )

@@ -70,7 +70,7 @@ class Agent:
         A consumer that stops early cancels the turn: what was said so far is kept, marked as partial.
         """
         check_message(text)
-        run = TurnRun(self, text, user, conversation or str(uuid4()))
+        run = TurnRun(self, text, user, str(uuid4()) if conversation is None else conversation)
         async with run.reserved(), aclosing(run.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+SETTLING_SECONDS = 10.0
+"""How long cancelled work may take to end."""
+
 
 class BackgroundLoop:
     """Runs coroutines to their end from a caller that is not async, also inside a running loop."""
@@ -17,12 +20,15 @@ class BackgroundLoop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run ``work`` on the loop and wait. An interrupt of the caller cancels the work."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run ``work`` on the loop and wait. An interrupt of the caller cancels the work and waits for its end."""
+        ended = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_until_ended(work, ended), self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
+            # What is cancelled has things to put away: a turn keeps what was said and gives its thread free.
+            ended.wait(SETTLING_SECONDS)
             raise
 
     def close(self) -> None:
@@ -30,3 +36,10 @@ class BackgroundLoop:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _until_ended(work: Coroutine[Any, Any, T], ended: threading.Event) -> T:
+    try:
+        return await work
+    finally:
+        ended.set()

@@ -35,6 +35,13 @@ class Conversations:
         record = await self._log.record(turn, user)
         return TurnRecord.model_validate(record) if record else None
 
+    async def newest_record(
+        self, conversation: str | None = None, *, user: str | None = None
+    ) -> TurnRecord | None:
+        """The record of the newest turn that left one, of a conversation or (None) of all the user's."""
+        record = await self._log.newest_record(conversation, user)
+        return TurnRecord.model_validate(record) if record else None
+
     async def usage(self, conversation: str, *, user: str | None = None) -> Usage:
         """Tokens of the whole conversation, cached and uncached apart, and their cost (RF-21, OR-19, A-29)."""
         return await self._log.usage(conversation, user)

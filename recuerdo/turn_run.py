@@ -6,17 +6,18 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid4
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 
 from recuerdo.graph.turn import TICKET, TurnContext
-from recuerdo.nodes.build_context.history import split_present
+from recuerdo.nodes.build_context.history import shortened, split_present
 from recuerdo.nodes.receive.message import LEASE, WAIT
 from recuerdo.state import errors
 from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.record import TurnRecord
+from recuerdo.state.rounds import chat_count
 from recuerdo.state.sentences import Sentence
-from recuerdo.state.turn import TurnError, TurnState, Work, merge_work
+from recuerdo.state.turn import TurnError, TurnInfo, TurnState, Work, merge_work
 from recuerdo.state.usage import usage_of
 from recuerdo.stores.postgres.checkpoints import thread_of
 from recuerdo.stores.postgres.turns import NewMessage, Reservation, TurnLog
@@ -141,23 +142,24 @@ class TurnRun:
             return
         services = self._agent.services
         now = services.clock()
-        await self._leave_thread_clean(turn["message_id"])
+        await self._leave_thread_clean(turn)
         text = "".join(self._said)
         said = [NewMessage(f"{turn['id']}-cancelled", "assistant", text, now)] if text else []
         usage = usage_of(self._work.get("usage", []), services.plan.prices)
         log = TurnLog(services.database, self._agent.tenant)
         await log.cancel(UUID(turn["id"]), now, said, usage)
 
-    async def _leave_thread_clean(self, message_id: str) -> None:
-        """The thread goes on from the user's message, as after a failure; nothing of level 1 stays."""
+    async def _leave_thread_clean(self, turn: TurnInfo) -> None:
+        """As after a failure: the user's message and what tools did stay, in short; nothing of level 1 does."""
         graph, config = self._agent.graph, self._config()
         state = (await graph.aget_state(config)).values
-        _, present = split_present(state.get("messages") or [], message_id)
+        _, present = split_present(state.get("messages") or [], turn["message_id"])
         if not present:
             return
+        count = self._agent.services.counter.count
         update = {
-            "messages": [RemoveMessage(id=str(message.id)) for message in present[1:]],
-            "messages_count": (state.get("messages_count") or 0) + 1,
+            "messages": await asyncio.to_thread(shortened, present[1:], turn["language"], count),
+            "messages_count": (state.get("messages_count") or 0) + chat_count(present),
             "work": None,
         }
         await graph.aupdate_state(config, update, as_node="update_memory")

@@ -4,10 +4,11 @@ A block is plain data (it may lie in a LangGraph checkpoint while a turn waits),
 the functions here build and read. Sources: design section 3, RF-56 to RF-62, C-24.
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NotRequired
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from typing_extensions import TypedDict
 
 Tier = Literal["critical", "high", "medium", "low"]
@@ -74,16 +75,36 @@ MESSAGE_OVERHEAD = 4
 
 
 def message_text(message: AnyMessage) -> str:
-    """Everything of a message that the model reads as text, tool calls included."""
-    parts = [str(message.text)]
-    for call in getattr(message, "tool_calls", None) or ():
-        parts.append(f"{call['name']} {call['args']}")
-    return "\n".join(part for part in parts if part)
+    """Everything of a message that is sent, as text: its words, its calls, or the call that it answers."""
+    return "\n".join(_sent_parts(message))
 
 
 def message_tokens(message: AnyMessage, count: CountTokens) -> int:
-    """Tokens of one message with its overhead."""
-    return count(message_text(message)) + MESSAGE_OVERHEAD
+    """Tokens of one message as it is sent, with its overhead (RF-34)."""
+    # Part by part: joined, two parts could share a token that they do not share in the request.
+    return sum(count(part) for part in _sent_parts(message)) + MESSAGE_OVERHEAD
+
+
+def _sent_parts(message: AnyMessage) -> list[str]:
+    parts = [str(message.text)]
+    if isinstance(message, AIMessage) and message.tool_calls:
+        parts.append(_sent_calls(message))
+    if isinstance(message, ToolMessage):
+        parts.append(message.tool_call_id)
+    return [part for part in parts if part]
+
+
+def _sent_calls(message: AIMessage) -> str:
+    """The calls in the form of the chat completions API: the arguments are JSON in a JSON string."""
+    calls = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {"name": call["name"], "arguments": json.dumps(call["args"], ensure_ascii=False)},
+        }
+        for call in message.tool_calls
+    ]
+    return json.dumps(calls, ensure_ascii=False)
 
 
 def text_rung(name: str, text: str, count: CountTokens, *, floor: bool = False) -> Rung:

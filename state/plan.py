@@ -66,12 +66,16 @@ class Memory(_Part):
 
 
 class Limits(_Part):
-    """Token limits of one request and caps of the tool loop (RF-34, RF-48)."""
+    """Token limits of one request and caps of the tool loop (RF-34, RF-48).
+
+    ``tool_result`` caps one result in the prompt, ``tool_step`` all results of one step together.
+    """
 
     compress_above: int = Field(default=6000, ge=500)
     max_input: int = Field(default=8000, ge=500)
     max_output: int = Field(default=2000, ge=1)
     tool_result: int = Field(default=1500, ge=100)
+    tool_step: int = Field(default=4000, ge=100)
     tool_rounds: int = Field(default=8, ge=0)
     critical_messages: int = Field(default=3, ge=0)
 
@@ -138,13 +142,27 @@ class Plan(_Part):
         return True
 
 
+class _NoTwins(yaml.SafeLoader):
+    """YAML whose mappings have each key once: of two, a reader would trust the wrong one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """As SafeLoader's; a key given twice is an error at its place."""
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, str) and key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"twice: {key}", key_node.start_mark)
+            seen.add(key if isinstance(key, str) else id(key_node))
+        return super().construct_mapping(node, deep)
+
+
 def read_plan(text: str, origin: str) -> Plan:
     """Parse and check a plan's YAML. ``origin`` names it in errors.
 
     Raises SettingsError that names the field, what is wrong with it and the allowed range.
     """
     try:
-        raw = _lists_to_tuples(yaml.safe_load(text))
+        raw = _lists_to_tuples(yaml.load(text, _NoTwins))
     # PyYAML lets a date that does not exist, a number of 5,000 digits and endless nesting through as these.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)

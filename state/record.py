@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from recuerdo.state.blocks import Block, Tier, current, shown_ids
-from recuerdo.state.turn import BuildStep, Estimate, TopicChange
+from recuerdo.state.turn import BuildStep, Estimate, ProviderCall, TopicChange
 from recuerdo.state.usage import CallUsage, Usage
 
 
@@ -136,6 +136,7 @@ class TurnRecord(_Entry):
     steps: list[StepRecord]
     estimate: Estimate
     trace: list[BuildStep]
+    providers: list[ProviderCall] = []
     memories: list[str]
     events: list[str]
     packs: list[str]

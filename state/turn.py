@@ -75,6 +75,16 @@ class BuildStep(TypedDict):
     reason: str
 
 
+class ProviderCall(TypedDict):
+    """One source or store that was asked for the context, with the tokens it brought (IM-35)."""
+
+    name: str
+    status: Literal["ok", "empty", "skipped", "unavailable"]
+    ms: float
+    tokens: int
+    reason: str
+
+
 class Estimate(TypedDict):
     """Tokens of the request before the call (RF-24), by our own count.
 
@@ -91,11 +101,16 @@ class Estimate(TypedDict):
     factor: NotRequired[float]
 
 
+ToolChoice = Literal["auto", "none"]
+"""Whether the model may call tools in its answer."""
+
+
 class Request(TypedDict):
     """Exactly what goes to the model in one call: messages, tool schemas and limits (RF-51)."""
 
     messages: list[AnyMessage]
     tools: list[dict[str, Any]]
+    tool_choice: ToolChoice
     max_output_tokens: int
     input_tokens: int
 
@@ -112,6 +127,7 @@ class Work(TypedDict, total=False):
     """Level 1 (OR-3, OR-5): lives while the turn runs, can be inspected, cleared by the last node."""
 
     turn: TurnInfo
+    lasting_language: str
     symbols: list[str]
     resolved_by: str
     intent: str
@@ -119,6 +135,7 @@ class Work(TypedDict, total=False):
     topic: TopicReading
     context: dict[str, Any]
     trace: list[BuildStep]
+    providers: list[ProviderCall]
     unavailable: list[str]
     recalled: list[str]
     blocks: list[Block]

@@ -35,7 +35,8 @@ class Usage:
     """Tokens as the provider reports them, and their cost in usage units by the plan's price table.
 
     ``cached`` is the part of ``input`` that the provider had in its cache. The units are None while no call
-    had a price; ``unpriced`` names the model families that had none, so that a sum is known to lack them.
+    had a price; ``unpriced`` names the model families that had none, and ``unreported`` counts the calls whose
+    provider reported nothing, so that a sum is known to lack them.
     """
 
     input: int = 0
@@ -45,6 +46,7 @@ class Usage:
     units: Decimal | None = None
     units_without_cache: Decimal | None = None
     unpriced: tuple[str, ...] = ()
+    unreported: int = 0
 
     @property
     def uncached(self) -> int:
@@ -66,13 +68,15 @@ class Usage:
             **tokens,
             **{name: f"{value:f}" for name, value in units.items() if value is not None},
             **({"unpriced": list(self.unpriced)} if self.unpriced else {}),
+            **({"unreported": self.unreported} if self.unreported else {}),
         }
 
 
 def usage_of(calls: Sequence[CallUsage], prices: Mapping[str, Price]) -> Usage:
     """The sum of the calls. Exact: units are decimals, prices are per million tokens."""
     by_family = {model_family(name): price for name, price in prices.items()}
-    priced = [(call, by_family[call["family"]]) for call in calls if call["family"] in by_family]
+    reported = [call for call in calls if call["total"]]
+    priced = [(call, by_family[call["family"]]) for call in reported if call["family"] in by_family]
     return Usage(
         input=sum(call["reported"] for call in calls),
         output=sum(call["output"] for call in calls),
@@ -81,6 +85,7 @@ def usage_of(calls: Sequence[CallUsage], prices: Mapping[str, Price]) -> Usage:
         units=_total([_units(call, price, call["cached"]) for call, price in priced]),
         units_without_cache=_total([_units(call, price, 0) for call, price in priced]),
         unpriced=tuple(sorted({call["family"] for call in calls} - by_family.keys())),
+        unreported=len(calls) - len(reported),
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -41,6 +41,17 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: SecretStr | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+
+    @field_validator("openai_api_key")
+    @classmethod
+    def _is_a_key(cls, key: SecretStr | None) -> SecretStr | None:
+        """Without the blanks that copying brings along. What cannot stand in a header is no key."""
+        if key is None:
+            return None
+        text = key.get_secret_value().strip()
+        if not text.isascii() or not text.isprintable():
+            raise ValueError("it has characters that no key has")
+        return SecretStr(text)
 
     @classmethod
     def load(cls) -> Self:

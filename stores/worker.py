@@ -52,7 +52,8 @@ class Worker:
     """Runs what is due. Any number of workers may run at once: each due job runs in one of them.
 
     It works across tenants, on behalf of the operator. ``tenant`` narrows what goes by the clock, the
-    deletion of what has expired: an agent on a clock of its own must not sweep tenants that live on another.
+    deletion of what has expired, and ``spared`` names tenants that it leaves alone: what lives on one clock must
+    not be swept by another.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Worker:
         clock: Callable[[], datetime],
         *,
         tenant: str | None = None,
+        spared: Sequence[str] = (),
         lease: timedelta = JOB_LEASE,
     ) -> None:
         self._database = database
@@ -78,7 +80,7 @@ class Worker:
             "vectors": self._index_vectors,
             "leftovers": lambda now: remove_leftovers(database),
             "checkpoints": lambda now: prune(database),
-            expired: lambda now: delete_expired(database, now, actor=ACTOR, tenant=tenant),
+            expired: lambda now: delete_expired(database, now, actor=ACTOR, tenant=tenant, spared=spared),
         }
 
     async def run(self, stop: asyncio.Event) -> None:

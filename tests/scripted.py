@@ -33,7 +33,8 @@ class ScriptedModel(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        return self.bind(tools=list(tools), **kwargs)
+        choice = {"tool_choice": tool_choice} if tool_choice else {}
+        return self.bind(tools=list(tools), **choice, **kwargs)
 
     def _next(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
         reply = self.replies[min(len(self.calls), len(self.replies) - 1)]

@@ -18,7 +18,15 @@ from recuerdo.nodes.build_context.role import role_blocks
 from recuerdo.nodes.build_context.signals import signal_blocks
 from recuerdo.nodes.call import Call
 from recuerdo.state.blocks import Block, CountTokens, current
-from recuerdo.state.turn import BuildStep, TurnState, TurnUpdate, Work
+from recuerdo.state.turn import BuildStep, ProviderCall, TurnState, TurnUpdate, Work
+
+_PROVIDERS = {
+    "market": "calendar",
+    "events": "events",
+    "distant_events": "events",
+    "interests": "interests",
+}
+"""Providers of the blocks that share a step with others'."""
 
 
 async def build_context(state: TurnState, call: Call) -> TurnUpdate:
@@ -30,6 +38,7 @@ async def build_context(state: TurnState, call: Call) -> TurnUpdate:
     shown = {memory_id for block in blocks if block["name"] == "memories" for memory_id in block["ids"]}
     return {
         "work": {
+            "lasting_language": data.lasting_language,
             "symbols": list(data.symbols),
             "resolved_by": data.resolved_by,
             "intent": data.intent,
@@ -37,6 +46,7 @@ async def build_context(state: TurnState, call: Call) -> TurnUpdate:
             "topic": data.topic,
             "context": _document(data, state, call),
             "trace": [_sized(step, blocks) for step in data.trace],
+            "providers": [_counted(provider, blocks) for provider in data.providers],
             "unavailable": _unavailable(data),
             "recalled": work.get("recalled", [str(m.id) for m in data.memories if str(m.id) in shown]),
             "blocks": blocks,
@@ -106,3 +116,15 @@ def _document(data: Gathered, state: TurnState, call: Call) -> dict[str, Any]:
 def _sized(step: BuildStep, blocks: list[Block]) -> BuildStep:
     size = sum(current(block)["tokens"] for block in blocks if block["source"] == step["step"])
     return {**step, "size": size}
+
+
+def _counted(provider: ProviderCall, blocks: list[Block]) -> ProviderCall:
+    tokens = sum(current(block)["tokens"] for block in blocks if _provider(block) == provider["name"])
+    return {**provider, "tokens": tokens}
+
+
+def _provider(block: Block) -> str:
+    """Who brought the block's data: the steps of RF-47 join providers that IM-35 tells apart."""
+    if block["name"].startswith(("quotes:", "other_quotes")):
+        return "quotes"
+    return _PROVIDERS.get(block["name"], block["source"])

@@ -19,7 +19,7 @@ from recuerdo.nodes.build_context.topic import as_state, understand
 from recuerdo.nodes.call import Call
 from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.limits import FREQUENT_MENTIONS
-from recuerdo.state.turn import BuildStep, TurnState
+from recuerdo.state.turn import BuildStep, ProviderCall, TurnState
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.recall.search import Recall
 from recuerdo.stores.sources.registry import Fetched, SourceQuery
@@ -74,7 +74,7 @@ async def _load_person(data: Gathered, state: TurnState, call: Call, steps: dict
         profile=profile, preferences=preferences, history=conversation, positions=positions, alerts=alerts
     )
     for name, fetched in {**steps, "interests": frequent, "memories": memories}.items():
-        _note_missing(data, name, fetched)
+        _note(data, name, fetched)
 
 
 async def _resolve(data: Gathered, state: TurnState, call: Call, steps: dict[str, Fetched]) -> None:
@@ -133,7 +133,7 @@ async def _load_market(data: Gathered, call: Call, steps: dict[str, Fetched]) ->
     steps["signals"] = signals
     named = {"quotes": quotes, "events": events, "calendar": status, "signals": signals}
     for name, fetched in named.items():
-        _note_missing(data, name, fetched)
+        _note(data, name, fetched)
 
 
 async def _preferences(data: Gathered, call: Call) -> dict[str, Any]:
@@ -236,7 +236,11 @@ def _together(*parts: Fetched) -> Fetched:
     return Fetched(None, worst.status, max(part.ms for part in parts), worst.reason)
 
 
-def _note_missing(data: Gathered, name: str, fetched: Fetched) -> None:
+def _note(data: Gathered, name: str, fetched: Fetched) -> None:
+    """Keep what the provider answered; its tokens are known once there are blocks."""
+    data.providers.append(
+        ProviderCall(name=name, status=fetched.status, ms=fetched.ms, tokens=0, reason=fetched.reason)
+    )
     if fetched.status == "unavailable":
         data.unavailable[name] = fetched.reason
 

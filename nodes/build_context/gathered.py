@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from recuerdo.nodes.build_context.intent import IntentName
 from recuerdo.nodes.build_context.phrasing import Phrasing
-from recuerdo.state.turn import BuildStep, TopicReading
+from recuerdo.state.turn import BuildStep, ProviderCall, TopicReading
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.postgres.platform import Alert, EconomicEvent, Position, Profile, Quote, Signal
 from recuerdo.stores.sources.calendar import MarketStatus
@@ -44,6 +44,7 @@ class Gathered:
     markets: dict[str, MarketStatus] = field(default_factory=dict)
     memories: list[StoredMemory] = field(default_factory=list)
     trace: list[BuildStep] = field(default_factory=list)
+    providers: list[ProviderCall] = field(default_factory=list)
     unavailable: dict[str, str] = field(default_factory=dict)
     index_away: str = ""
     """Why recall did without the vector index: nothing is missing, so the model need not know."""

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from recuerdo.nodes.build_context.known import known_words
 from recuerdo.nodes.build_context.phrasing import as_data, fenced, sentences
 from recuerdo.state.blocks import (
     REMOVED,
@@ -20,7 +21,7 @@ from recuerdo.state.blocks import (
     make_block,
     messages_rung,
 )
-from recuerdo.state.plan import Memory, Plan
+from recuerdo.state.plan import Plan
 from recuerdo.state.rounds import plain, visible_history
 from recuerdo.state.summary import extend_summary, shorten_summary
 from recuerdo.stores.sensitive import redact
@@ -32,6 +33,9 @@ HISTORY_ORDER = 40
 TRACE_ORDER = 30
 NEWEST_TRACE_ORDER = 39
 ROUND_LADDER = (5, 3, 2, 1, 0)
+
+SHORT_RESULT = 80
+"""Tokens that stay of a tool result that had to give way, beside the reference to the whole."""
 
 READ_ONLY = "read_only"
 """Key in a tool message's ``additional_kwargs`` that says the tool changes nothing (IM-10)."""
@@ -65,23 +69,23 @@ def history_blocks(past: Past, plan: Plan, count: CountTokens) -> list[Block]:
     critical = flat[-plan.limits.critical_messages :] if plan.limits.critical_messages else []
     critical_ids = {message.id for message in critical}
     older = [[m for m in messages if m.id not in critical_ids] for messages in texts]
-    summary = _not_verbatim(past, flat, plan.memory, count)
+    summary = _not_verbatim(past, flat, plan, count)
     return [
-        *_older([messages for messages in older if messages], summary, past.language, plan.memory, count),
+        *_older([messages for messages in older if messages], summary, past.language, plan, count),
         *_critical(critical, count),
         *_traces(rounds, plan.memory.full_context.rounds, past.language, count),
     ]
 
 
-def _not_verbatim(past: Past, shown: Sequence[AnyMessage], memory: Memory, count: CountTokens) -> str:
+def _not_verbatim(past: Past, shown: Sequence[AnyMessage], plan: Plan, count: CountTokens) -> str:
     """The summary of all that is not shown: what has left the window, and what the cap hides in it (C-1)."""
-    if not memory.short_term.enabled:
+    if not plan.memory.short_term.enabled:
         return ""
     ids = {message.id for message in shown}
     hidden = [message for message in plain(past.messages) if message.id not in ids]
     if not hidden:
         return past.summary
-    return _summarise([hidden], past.summary, past.language, memory.summary.max_tokens, count)
+    return _summarise([hidden], past.summary, past.language, plan, count)
 
 
 def _critical(messages: list[AnyMessage], count: CountTokens) -> list[Block]:
@@ -92,7 +96,7 @@ def _critical(messages: list[AnyMessage], count: CountTokens) -> list[Block]:
 
 
 def _older(
-    rounds: list[list[AnyMessage]], summary: str, language: str, memory: Memory, count: CountTokens
+    rounds: list[list[AnyMessage]], summary: str, language: str, plan: Plan, count: CountTokens
 ) -> list[Block]:
     if not rounds and not summary:
         return []
@@ -100,9 +104,9 @@ def _older(
     steps = [keep for keep in ROUND_LADDER if keep < len(rounds)]
     for keep in steps:
         left_out = len(rounds) - keep
-        text = _summarise(rounds[:left_out], summary, language, memory.summary.max_tokens, count)
+        text = _summarise(rounds[:left_out], summary, language, plan, count)
         rungs.append(_history_rung(rounds, left_out, text, language, count, name=f"{keep} rounds + summary"))
-    everything = _summarise(rounds, summary, language, memory.summary.max_tokens, count)
+    everything = _summarise(rounds, summary, language, plan, count)
     line = shorten_summary(everything, ONE_LINE_SUMMARY, count)
     rungs.append({**_history_rung([], 0, line, language, count, name="summary line"), "floor": True})
     rungs.append(REMOVED)
@@ -131,9 +135,11 @@ def summary_text(summary: str, language: str) -> str:
 
 
 def _summarise(
-    rounds: list[list[AnyMessage]], summary: str, language: str, max_tokens: int, count: CountTokens
+    rounds: list[list[AnyMessage]], summary: str, language: str, plan: Plan, count: CountTokens
 ) -> str:
-    return extend_summary(summary, redacted(m for r in rounds for m in r), language, max_tokens, count)
+    clean = redacted(m for r in rounds for m in r)
+    known = known_words(summary, clean, plan)
+    return extend_summary(summary, clean, language, plan.memory.summary.max_tokens, count, known)
 
 
 def redacted(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
@@ -193,21 +199,43 @@ def _marker(message: ToolMessage, language: str) -> str:
     return sentences("tool_result_cleared", reference=message.id).in_language(language)
 
 
+def shortened(messages: Sequence[AnyMessage], language: str, count: CountTokens) -> list[AnyMessage]:
+    """Every call stays; long results become their beginning and a line that says where the whole is."""
+    return [
+        m.model_copy(update={"content": _short(m, language, count)})
+        if isinstance(m, ToolMessage) and count(str(m.text)) > SHORT_RESULT
+        else m
+        for m in messages
+    ]
+
+
+def _short(message: ToolMessage, language: str, count: CountTokens) -> str:
+    note = sentences("tool_result_shortened", reference=message.id).in_language(language)
+    kept = str(message.text)
+    while (tokens := count(kept)) > SHORT_RESULT:
+        # Nearly proportional, so few rounds; always at least one character less.
+        kept = kept[: min(len(kept) * SHORT_RESULT // tokens, len(kept) - 1)]
+    return f"{kept}\n{note}"
+
+
 def present_blocks(present: list[AnyMessage], language: str, count: CountTokens) -> list[Block]:
-    """The user's message, untouched, then the tool steps of this round (C-26)."""
+    """The user's message, untouched, then the tool steps of this round (C-26).
+
+    An earlier step gives its read-only results first, and beyond the hard limit the length of all of them;
+    its calls always stay (IM-10).
+    """
     if not present:
         return []
     question = [messages_rung("verbatim", present[:1], count)]
     blocks = [make_block("message", "critical", "message", question, source="user")]
     steps = _tool_steps(present[1:])
     for place, step in enumerate(steps, start=1):
-        whole = messages_rung("whole", step, count)
         newest = place == len(steps)
-        rungs = (
-            [whole]
-            if newest
-            else [whole, messages_rung("cleared", cleared(step, language), count, floor=True)]
-        )
+        rungs = [messages_rung("whole", step, count)]
+        if not newest:
+            rest = cleared(step, language)
+            rungs.append(messages_rung("cleared", rest, count, floor=True))
+            rungs.append(messages_rung("shortened", shortened(rest, language, count), count))
         blocks.append(
             make_block(
                 f"tool_step:{place}",

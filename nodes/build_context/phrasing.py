@@ -1,6 +1,7 @@
 """How facts are written for the user: money, numbers, dates and fences, in his language and locale (RF-20)."""
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,9 +13,13 @@ from babel.core import get_global
 from babel.dates import format_date, format_time
 from babel.numbers import format_decimal
 
+from recuerdo.state.blocks import CountTokens
 from recuerdo.state.sentences import load_sentences
 
 sentences = load_sentences(__package__)
+
+_LONGEST_TOKEN = 20
+"""Characters that no token of a plain text is longer than, so that an endless text is cut in no time."""
 
 _TAG = re.compile(r"<(\s*/?\s*[a-z_]+\s*)>", re.IGNORECASE)
 
@@ -22,6 +27,17 @@ _TAG = re.compile(r"<(\s*/?\s*[a-z_]+\s*)>", re.IGNORECASE)
 def as_data(text: str) -> str:
     """Text from outside as one line of data: it cannot open or close a fence (design section 4)."""
     return _TAG.sub(r"‹\1›", " ".join(text.split()))
+
+
+def shortened(text: str, tokens: int, count: CountTokens) -> str:
+    """The beginning of ``text`` with an ellipsis, ``tokens`` tokens at most; the text itself when it fits."""
+    if count(text) <= tokens:
+        return text
+    ends = range(min(len(text), tokens * _LONGEST_TOKEN))
+    end = bisect_right(ends, tokens, key=lambda end: count(text[:end] + "…")) - 1
+    while end > 0 and count(text[:end] + "…") > tokens:
+        end -= 1
+    return text[: max(end, 0)].rstrip() + "…"
 
 
 def fenced(name: str, lines: list[str]) -> str:

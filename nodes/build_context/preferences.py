@@ -3,8 +3,11 @@
 from typing import Any
 
 from recuerdo.nodes.build_context.gathered import Gathered
-from recuerdo.nodes.build_context.phrasing import Phrasing, as_data, fenced
+from recuerdo.nodes.build_context.phrasing import Phrasing, as_data, fenced, shortened
 from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_rung
+
+SHORT_VALUE = 20
+"""Tokens of a value beyond the hard limit: one endless value may not take the short ones with it (C-25)."""
 
 
 def preference_blocks(data: Gathered, count: CountTokens) -> list[Block]:
@@ -16,18 +19,20 @@ def _preferences(data: Gathered, count: CountTokens) -> list[Block]:
     if not data.preferences:
         return []
     phrasing = data.lasting_phrasing
-    full, short = [], []
+    full, short, cut = [], [], []
     for key, preference in sorted(data.preferences.items()):
         value = value_text(preference.value, phrasing)
         day = phrasing.day(phrasing.local(preference.updated_at).date())
         quote = as_data(preference.quote or "")
         short.append(phrasing.say("preference_short", key=key, value=value))
+        cut.append(phrasing.say("preference_short", key=key, value=shortened(value, SHORT_VALUE, count)))
         full.append(
             phrasing.say("preference", key=key, value=value, day=day, quote=quote) if quote else short[-1]
         )
     rungs = [
         text_rung("full", fenced("preferences", full), count),
         text_rung("keys and values", fenced("preferences", short), count, floor=True),
+        text_rung("keys and short values", fenced("preferences", cut), count),
         REMOVED,
     ]
     return [make_block("preferences", "high", "profile", rungs, source="preferences", order=10)]

@@ -1,8 +1,11 @@
 """Step a: the user's profile (RF-36) as a block."""
 
 from recuerdo.nodes.build_context.gathered import Gathered
-from recuerdo.nodes.build_context.phrasing import as_data, fenced
+from recuerdo.nodes.build_context.phrasing import as_data, fenced, shortened
 from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_rung
+
+SHORT_NAME = 20
+"""Tokens of the name among the essentials: an endless one may not take language and time zone with it."""
 
 
 def profile_blocks(data: Gathered, count: CountTokens) -> list[Block]:
@@ -11,6 +14,7 @@ def profile_blocks(data: Gathered, count: CountTokens) -> list[Block]:
         return []
     say, profile = data.lasting_phrasing.say, data.profile
     name = say("user_name", name=as_data(profile.name))
+    short_name = say("user_name", name=shortened(as_data(profile.name), SHORT_NAME, count))
     region = say("user_region", language=profile.language, timezone=profile.timezone)
     details = [
         say("user_subscription", subscription=as_data(profile.subscription)),
@@ -19,7 +23,7 @@ def profile_blocks(data: Gathered, count: CountTokens) -> list[Block]:
     ]
     rungs = [
         text_rung("full", fenced("user", [name, *details, region]), count),
-        text_rung("essentials", fenced("user", [name, region]), count, floor=True),
+        text_rung("essentials", fenced("user", [short_name, region]), count, floor=True),
         REMOVED,
     ]
     return [make_block("user", "high", "profile", rungs, source="profile", order=20, relevance=1.0)]

@@ -2,7 +2,7 @@
 
 from recuerdo.nodes.build_prompt.layouts import lay_out
 from recuerdo.nodes.call import Call
-from recuerdo.nodes.run_tools.toolbox import bound_tools
+from recuerdo.nodes.run_tools.toolbox import bound_tools, tool_choice
 from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
 
 
@@ -12,7 +12,8 @@ async def build_prompt(state: TurnState, call: Call) -> TurnUpdate:
     plan = call.services.plan
     request = Request(
         messages=lay_out(work["blocks"], state["messages"], plan, call.services.settings.layout),
-        tools=bound_tools(call, work.get("tool_rounds", 0)),
+        tools=bound_tools(call.services),
+        tool_choice=tool_choice(call, work.get("tool_rounds", 0)),
         max_output_tokens=plan.limits.max_output,
         input_tokens=work["estimate"]["input_tokens"],
     )

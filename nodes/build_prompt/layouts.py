@@ -7,13 +7,16 @@ tool steps of the round always come last. What changes each turn stands
 - ``tail_user``: in front of the user's words, fenced; Anthropic, and templates that take one leading system
   message only;
 - ``single``: at the end of the leading system message; simplest, worst for a provider's cache.
+
+Templates that take one system message also want user and assistant by turns, so the last two layouts join
+neighbours of one role and never begin with the assistant.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 
 from recuerdo.state.blocks import MESSAGE_OVERHEAD, Block, CountTokens, Section, current
 from recuerdo.state.plan import Plan
@@ -29,6 +32,9 @@ SYSTEM_MESSAGES: dict[Layout, int] = {"tail_system": 2, "tail_user": 1, "single"
 
 HEADINGS: tuple[tuple[Section, str], ...] = (("profile", "context"), ("turn", "turn_context"))
 
+Content = str | list[str | dict[str, Any]]
+"""A message's content: its text, or its parts."""
+
 # Data cannot open or close this fence: blocks take tags out of what comes from outside.
 _FENCE_OPENS, _FENCE_CLOSES = "<turn_context>\n", "\n</turn_context>\n\n"
 
@@ -41,11 +47,12 @@ def heading(key: str, plan: Plan) -> str:
 def overhead(
     plan: Plan, tools: Sequence[dict[str, Any]], count: CountTokens, layout: Layout = "tail_system"
 ) -> int:
-    """Tokens that no block can save: message frames, headings, fence, tool schemas (RF-34)."""
+    """Tokens that no block can save: message frames, headings, fence, opening, tool schemas (RF-34)."""
     frames = SYSTEM_MESSAGES[layout] * MESSAGE_OVERHEAD + REPLY_PRIMING
     headings = sum(count(heading(key, plan) + "\n\n") for _, key in HEADINGS)
     fence = count(_FENCE_OPENS) + count(_FENCE_CLOSES) if layout == "tail_user" else 0
-    return frames + headings + fence + tool_tokens(tools, count)
+    opening = 0 if layout == "tail_system" else count(heading("continued", plan)) + MESSAGE_OVERHEAD
+    return frames + headings + fence + opening + tool_tokens(tools, count)
 
 
 def tool_tokens(tools: Sequence[dict[str, Any]], count: CountTokens) -> int:
@@ -62,11 +69,13 @@ def lay_out(
     turn = _headed("turn_context", _texts(blocks, "turn"), plan)
     history = _in_thread_order(blocks, "history", thread)
     present = _in_thread_order(blocks, "message", thread)
+    if layout == "tail_system":
+        return [_system(head), *history, *([_system(turn)] if turn else []), *present]
+    talk = _in_turns([*history, *present], plan)
     if layout == "single":
-        return [_system([*head, *turn]), *history, *present]
-    if layout == "tail_user":
-        return [_system(head), *history, *_before_question(turn, present)]
-    return [_system(head), *history, *([_system(turn)] if turn else []), *present]
+        return [_system([*head, *turn]), *talk]
+    question = str(present[0].id) if present else ""
+    return [_system(head), *_before_question(turn, talk, question)]
 
 
 def split_turn_part(text: str, systems: Sequence[str]) -> tuple[str, str]:
@@ -83,27 +92,62 @@ def split_turn_part(text: str, systems: Sequence[str]) -> tuple[str, str]:
     return part, words
 
 
+def is_opening(text: str) -> bool:
+    """Whether ``text`` is the line that stands before an answer whose question was cut: nobody's words."""
+    opening = sentences("continued")
+    return text in (opening.es, opening.en)
+
+
 def _system(texts: list[str]) -> SystemMessage:
     return SystemMessage("\n".join(texts))
 
 
-def _before_question(turn: list[str], present: list[AnyMessage]) -> list[AnyMessage]:
-    """The round with the turn's part in front of the user's words, which stay as they are and last."""
+def _in_turns(messages: Sequence[AnyMessage], plan: Plan) -> list[AnyMessage]:
+    """The messages as strict templates take them: the user's first, and no two of one role in a row.
+
+    Turns that failed leave questions without an answer, and a cut may leave an answer without its question.
+    """
+    talk: list[AnyMessage] = []
+    for message in messages:
+        if talk and _can_join(talk[-1], message):
+            talk[-1] = message.model_copy(update={"content": _joined(talk[-1].content, message.content)})
+        else:
+            talk.append(message)
+    if talk and not isinstance(talk[0], HumanMessage):
+        talk.insert(0, HumanMessage(heading("continued", plan)))
+    return talk
+
+
+def _can_join(first: AnyMessage, second: AnyMessage) -> bool:
+    if isinstance(first, HumanMessage):
+        return isinstance(second, HumanMessage)
+    both = isinstance(first, AIMessage) and isinstance(second, AIMessage)
+    return both and not (getattr(first, "tool_calls", None) or getattr(second, "tool_calls", None))
+
+
+def _before_question(turn: list[str], talk: list[AnyMessage], question: str) -> list[AnyMessage]:
+    """The turn's part in front of the user's newest message, whose words stay as they are and last."""
     if not turn:
-        return present
+        return talk
     fence = _FENCE_OPENS + "\n".join(turn) + _FENCE_CLOSES
     return [
-        message.model_copy(update={"content": _prefixed(fence, message.content)})
-        if isinstance(message, HumanMessage)
+        message.model_copy(update={"content": _joined(fence, message.content, between="")})
+        if message.id == question
         else message
-        for message in present
+        for message in talk
     ]
 
 
-def _prefixed(fence: str, content: str | list[str | dict[str, Any]]) -> str | list[str | dict[str, Any]]:
+def _joined(first: Content, second: Content, between: str = "\n\n") -> Content:
+    if isinstance(first, str) and isinstance(second, str):
+        return first + between + second
+    return [*_parts(first), *_parts(between), *_parts(second)]
+
+
+def _parts(content: Content) -> list[str | dict[str, Any]]:
     if isinstance(content, str):
-        return fence + content
-    return [{"type": "text", "text": fence}, *content]
+        return [{"type": "text", "text": content}] if content else []
+    return content
 
 
 def _texts(blocks: Iterable[Block], section: Section) -> list[str]:

@@ -1,6 +1,7 @@
 """Step 5 of the turn: call the model, stream its answer, process it (RF-51)."""
 
 import json
+import re
 from contextlib import suppress
 from functools import reduce
 from operator import add
@@ -66,7 +67,8 @@ def _whole(said: list[AIMessageChunk], request: Request) -> AIMessageChunk:
     Raises EmptyReplyError when nothing is left.
     """
     whole = reduce(add, said) if said else AIMessageChunk(content="")
-    whole = whole.model_copy(update={"tool_calls": _calls(whole) if request["tools"] else []})
+    offered = bool(request["tools"]) and request["tool_choice"] == "auto"
+    whole = whole.model_copy(update={"tool_calls": _calls(whole) if offered else []})
     if not whole.tool_calls and not str(whole.text).strip():
         raise EmptyReplyError
     return whole
@@ -77,10 +79,21 @@ def _calls(whole: AIMessageChunk) -> list[ToolCall]:
     would run with half its arguments. One that is not JSON is answered with that, and the model can mend it.
     """
     return [
-        ToolCall(name=chunk["name"] or "-", args=_arguments(chunk["args"] or "{}"), id=chunk["id"])
+        ToolCall(
+            name=_tool_name(chunk["name"] or "-"), args=_arguments(chunk["args"] or "{}"), id=chunk["id"]
+        )
         for chunk in whole.tool_call_chunks
         if chunk["id"]
     ]
+
+
+def _tool_name(name: str) -> str:
+    """A name that may go back: providers refuse a history with any other. One that was not sound is marked,
+    so that mending it never makes it the name of a tool.
+    """
+    if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
+        return name
+    return ("invalid_" + re.sub(r"[^a-zA-Z0-9_-]", "_", name))[:64]
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -92,9 +105,11 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInput, Any]:
-    if request["tools"]:
-        return model.bind_tools(request["tools"]).bind(max_tokens=request["max_output_tokens"])
-    return model.bind(max_tokens=request["max_output_tokens"])
+    limit = request["max_output_tokens"]
+    if not request["tools"]:
+        return model.bind(max_tokens=limit)
+    choice = {"tool_choice": "none"} if request["tool_choice"] == "none" else {}
+    return model.bind_tools(request["tools"], **choice).bind(max_tokens=limit)
 
 
 def _reply(whole: AIMessageChunk, message_id: str, work: Work, call: Call) -> AIMessage:

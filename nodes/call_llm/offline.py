@@ -14,7 +14,15 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 
-from recuerdo.nodes.call_llm.prompt_facts import HISTORY, REPLIES, SECTIONS, Fact, PromptFacts, read_prompt
+from recuerdo.nodes.call_llm.prompt_facts import (
+    HISTORY,
+    INSTRUCTIONS,
+    REPLIES,
+    SECTIONS,
+    Fact,
+    PromptFacts,
+    read_prompt,
+)
 from recuerdo.nodes.call_llm.relevance import choose
 from recuerdo.nodes.call_llm.vocabulary import language_of
 from recuerdo.state.sentences import load_sentences
@@ -28,6 +36,8 @@ USAGE_ESTIMATED = "usage_estimated"
 """Key in a reply's ``response_metadata``: its token counts are a guess, so no factor is learnt from them."""
 
 _LONGEST_QUOTE = 400
+# How the instructions of a turn ask for a language.
+_ASKED_LANGUAGE = (("es", "Responde en español"), ("en", "Answer in English"))
 _BYTES_PER_TOKEN = 4
 _WORD_AND_SPACE = re.compile(r"\s*\S+\s*")
 
@@ -97,8 +107,15 @@ def _answer(messages: Sequence[BaseMessage]) -> str:
 
 
 def _language(prompt: PromptFacts) -> str:
-    """That of the user's message; where it shows none, of what the user said before, then of the data."""
-    return language_of([prompt.question, *prompt.earlier, " ".join(fact.text for fact in prompt.facts)])
+    """The one that the prompt asks for; else that of the user's message, of earlier ones, then of the data."""
+    asked = next((language for language, words in _ASKED_LANGUAGE if _asks(prompt, words)), None)
+    return asked or language_of(
+        [prompt.question, *prompt.earlier, " ".join(fact.text for fact in prompt.facts)]
+    )
+
+
+def _asks(prompt: PromptFacts, words: str) -> bool:
+    return any(fact.section == INSTRUCTIONS and words in fact.text for fact in prompt.facts)
 
 
 def _quotes(facts: Sequence[Fact], language: str) -> str:

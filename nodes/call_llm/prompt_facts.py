@@ -7,7 +7,7 @@ from functools import cached_property
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from recuerdo.nodes.build_prompt.layouts import split_turn_part
+from recuerdo.nodes.build_prompt.layouts import is_opening, split_turn_part
 from recuerdo.nodes.call_llm.vocabulary import terms
 
 HISTORY = "history"
@@ -91,7 +91,7 @@ def read_prompt(messages: Sequence[BaseMessage], own_marks: Sequence[str]) -> Pr
     said = [message.text for message in messages if isinstance(message, HumanMessage)]
     systems = [str(message.text) for message in messages if isinstance(message, SystemMessage)]
     turn, question = split_turn_part(said[-1], systems) if said else ("", "")
-    earlier = said[:-1]
+    earlier = [text for text in said[:-1] if not is_opening(text)]
     replies = [message.text for message in messages if isinstance(message, AIMessage)]
     facts = [*_fenced([*systems, turn] if turn else systems), *_sentences(HISTORY, earlier)]
     facts += _sentences(REPLIES, [reply for reply in replies if not any(mark in reply for mark in own_marks)])

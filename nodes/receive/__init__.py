@@ -10,7 +10,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, Remov
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.failure import failed
 from recuerdo.nodes.receive.language import detect_language
-from recuerdo.nodes.receive.message import LEASE, check_message
+from recuerdo.nodes.receive.message import LEASE, check_message, is_text
 from recuerdo.state.errors import InputError, RecuerdoError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnInfo, TurnState, TurnUpdate
@@ -27,13 +27,18 @@ async def receive(state: TurnState, call: Call) -> TurnUpdate:
     strangers: list[BaseMessage] = [
         RemoveMessage(id=str(m.id)) for m in messages if isinstance(m, SystemMessage)
     ]
+    # Images and files are not counted, so none may stand in the thread, wherever an app puts them.
+    not_text = [m for m in messages if isinstance(m, HumanMessage) and not is_text(m.content)]
     try:
+        if not_text:
+            raise InputError(sentences("message_with_files"))
         message = _newest(messages)
         text = check_message(message.text)
         turn = await _begin(state, call, message, text)
     except RecuerdoError as error:
-        refused = messages[-1:] if messages and isinstance(messages[-1], HumanMessage) else []
-        removed: list[BaseMessage] = [RemoveMessage(id=str(m.id)) for m in refused]
+        newest = [m for m in messages[-1:] if isinstance(m, HumanMessage)]
+        refused = dict.fromkeys(str(m.id) for m in [*not_text, *newest])
+        removed: list[BaseMessage] = [RemoveMessage(id=key) for key in refused]
         return {**failed(error), "messages": [*strangers, *removed], "work": None}
     return {"error": None, "messages": strangers, "work": {"turn": turn}}
 

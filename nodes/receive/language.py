@@ -18,7 +18,9 @@ _FEW_WORDS = 6
 _WORD = re.compile(r"[^\W\d_]+")
 # Not language: links, addresses, code-like words, $TICKERS, and capitals inside a mixed-case text.
 _NOISE = re.compile(r"https?://\S+|\S+@\S+|\$?\b[A-Z][A-Z0-9./-]+\b|\S*[_\\/=<>{}]\S*")
-_SPANISH_MARKS = re.compile(r"[¿¡ñáíóú]", re.IGNORECASE)
+_SPANISH_MARKS = re.compile(
+    r"[¿¡ñáíóú]|\b(?!caf|clich|touch|pat|saut|r[eé]sum|fianc|expos)\w{3,}é\b", re.IGNORECASE
+)
 # Below this share for Spanish and English together the text is in neither, or in no language at all.
 _KNOWN_SHARE = 0.25
 _CLEAR_MARGIN = 2.0

@@ -1,6 +1,7 @@
 """What a message may be: some text, not too long, of characters that can be kept."""
 
 from datetime import timedelta
+from typing import Any
 
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
@@ -17,8 +18,17 @@ WAIT = timedelta(seconds=5)
 """How long a second turn of a thread waits for the first one before it is refused."""
 
 
+def is_text(content: str | list[str | dict[str, Any]]) -> bool:
+    """Whether a message's content is text alone: the budget counts nothing else (RF-34)."""
+    if isinstance(content, str):
+        return True
+    return all(isinstance(part, str) or part.get("type") == "text" for part in content)
+
+
 def check_message(text: str) -> str:
     """The message as it is. Raises InputError when it is empty, too long, or has characters that no store takes."""
+    if not isinstance(text, str):
+        raise InputError(sentences("message_no_text"))
     if not text.strip():
         raise InputError(sentences("message_empty"))
     if len(text) > LONGEST_MESSAGE:

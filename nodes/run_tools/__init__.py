@@ -9,12 +9,10 @@ from langchain_core.tools.base import ToolException
 
 from recuerdo.nodes.build_context.history import READ_ONLY, split_present
 from recuerdo.nodes.call import Call, Chunk
+from recuerdo.nodes.run_tools.capping import cap_results
 from recuerdo.nodes.run_tools.tools import CALL
 from recuerdo.nodes.turn_log import holding_lease, log_messages
-from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnState, TurnUpdate, Work
-
-sentences = load_sentences(__package__)
 
 TOOL_SECONDS = 30.0
 """How long one tool may run."""
@@ -47,7 +45,7 @@ async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     await log_messages(call, work["turn"], [asked, *results], position=first - 1)
     for result in results:
         call.emit(Chunk(type="tool", text=str(result.name), data={"status": result.status}))
-    capped = [_capped(result, call, work["turn"]["language"]) for result in results]
+    capped = await asyncio.to_thread(cap_results, results, present, work, call)
     return {"messages": capped, "work": {"tool_rounds": work.get("tool_rounds", 0) + 1}}
 
 
@@ -89,14 +87,3 @@ def _result(
         status="error" if failed else "success",
         additional_kwargs={READ_ONLY: True} if read_only else {},
     )
-
-
-def _capped(result: ToolMessage, call: Call, language: str) -> ToolMessage:
-    """The result cut to the plan's cap, with a line that says how to read the rest."""
-    counter, cap = call.services.counter, call.services.plan.limits.tool_result
-    text = str(result.content)
-    if counter.count(text) <= cap:
-        return result
-    note = sentences("tool_result_cut", reference=result.id).in_language(language)
-    kept = counter.truncate(text, cap - counter.count("\n" + note))
-    return result.model_copy(update={"content": f"{kept}\n{note}"})

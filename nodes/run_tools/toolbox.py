@@ -8,10 +8,11 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.run_tools.tools import SHIPPED_TOOLS
-from recuerdo.nodes.services import Toolbox
+from recuerdo.nodes.services import Services, Toolbox
 from recuerdo.state.errors import SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
+from recuerdo.state.turn import ToolChoice
 
 sentences = load_sentences(__package__)
 
@@ -32,7 +33,14 @@ def make_toolbox(plan: Plan, app_tools: Sequence[BaseTool]) -> Toolbox:
     return Toolbox(tools, [convert_to_openai_tool(tool) for tool in tools.values()])
 
 
-def bound_tools(call: Call, tool_rounds: int) -> list[dict[str, Any]]:
-    """Tool schemas for the next call of the model; none once the turn has used up its tool rounds."""
-    used_up = tool_rounds >= call.services.plan.limits.tool_rounds
-    return [] if used_up else call.services.toolbox.schemas
+def bound_tools(services: Services) -> list[dict[str, Any]]:
+    """Tool schemas of every request of a turn.
+
+    They stay when the tool rounds are used up: providers refuse calls and results without the schemas.
+    """
+    return services.toolbox.schemas if services.plan.limits.tool_rounds else []
+
+
+def tool_choice(call: Call, tool_rounds: int) -> ToolChoice:
+    """Whether the next answer may call tools; "none" once the turn has used up its tool rounds."""
+    return "auto" if tool_rounds < call.services.plan.limits.tool_rounds else "none"

@@ -1,10 +1,11 @@
 """Step 6 of the turn: write what it leaves behind, then clear the working keys (RF-52 to RF-55, OR-3)."""
 
+import asyncio
 from uuid import UUID
 
-from langchain_core.messages import AnyMessage, RemoveMessage
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
 
-from recuerdo.nodes.build_context.history import split_present
+from recuerdo.nodes.build_context.history import shortened, split_present
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.turn_log import log_rows
 from recuerdo.nodes.update_memory.learn import Lesson, learn
@@ -67,7 +68,7 @@ async def _finish(
 
 
 async def _close_failed(state: TurnState, call: Call) -> TurnUpdate:
-    """Mark the turn as failed. The user's message stays in the thread unless it can never be sent."""
+    """Mark the turn as failed. What it did stays in the thread: the next turn must know of its actions."""
     work = state.get("work")
     error = state["error"]
     if not work or not error:
@@ -79,10 +80,11 @@ async def _close_failed(state: TurnState, call: Call) -> TurnUpdate:
     said = [NewMessage(f"{turn['id']}-{len(present)}", "assistant", partial, now)] if partial else []
     usage = usage_of(work.get("usage", []), call.services.plan.prices)
     await call.turns.fail(UUID(turn["id"]), now, error["en"], said, usage)
-    gone = present if error["kind"] == "BudgetError" else present[1:]
-    kept = present[: len(present) - len(gone)]
-    return {
-        "messages": [RemoveMessage(id=str(message.id)) for message in gone],
-        "messages_count": (state.get("messages_count") or 0) + chat_count(kept),
-        "work": None,
-    }
+    count = state.get("messages_count") or 0
+    if error["kind"] == "BudgetError" and len(present) == 1:
+        # A message that could not be sent now would stand in the way of every turn to come.
+        gone: list[BaseMessage] = [RemoveMessage(id=str(message.id)) for message in present]
+        return {"messages": gone, "messages_count": count, "work": None}
+    # Short, so that the trace finds room in the next turn; calls and results stay paired.
+    trace = await asyncio.to_thread(shortened, present[1:], turn["language"], call.services.counter.count)
+    return {"messages": trace, "messages_count": count + chat_count(present), "work": None}

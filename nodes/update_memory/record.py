@@ -32,6 +32,7 @@ def build_record(work: Work, call: Call, topic: TopicRecord, lesson: Lesson, win
         steps=[StepRecord.model_validate(step) for step in work["steps"]],
         estimate=work["estimate"],
         trace=work["trace"],
+        providers=work["providers"],
         memories=_ids(work, "memories"),
         events=[],
         packs=[],

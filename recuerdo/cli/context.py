@@ -60,16 +60,9 @@ async def find_record(
     from recuerdo.state.errors import InputError
 
     if turn is None:
-        turn = await _newest_turn(agent, user, conversation)
-    record = await agent.conversations.record(turn, user=user) if turn else None
+        record = await agent.conversations.newest_record(conversation, user=user)
+    else:
+        record = await agent.conversations.record(turn, user=user)
     if record is None:
         raise InputError(sentences("record_missing", user=user))
     return record
-
-
-async def _newest_turn(agent: "Agent", user: str, conversation: str | None) -> UUID | None:
-    if conversation:
-        info = await agent.conversations.info(conversation, user=user)
-    else:
-        info = next(iter(await agent.conversations.list(user=user, limit=1)), None)
-    return info.last_turn if info else None

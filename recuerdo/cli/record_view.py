@@ -27,6 +27,8 @@ def _used(record: TurnRecord, conversation: Usage | None) -> list[str]:
     if factor > 1:
         lines.append(say("used_factor", factor=f"{factor:.3f}"))
     lines += [say("used_turn", **record.usage), *_cost(record.cost)] if record.calls else []
+    if silent := sum(not call["total"] for call in record.calls):
+        lines.append(say("used_unreported", calls=silent))
     if conversation is not None:
         tokens = {name: getattr(conversation, name) for name in record.usage}
         lines += [say("used_conversation", **tokens), *_cost(CostRecord.of(conversation))]

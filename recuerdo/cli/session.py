@@ -1,21 +1,22 @@
 """An opened agent and who speaks to it, as the commands use it."""
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
+
+from langchain_core.language_models import BaseChatModel
 
 from recuerdo.agent import Agent
 from recuerdo.cli.console import checked_name, complain, note, quiet_logs
 from recuerdo.demo import SAMPLE_USER
+from recuerdo.demo.clock import clock_of
 from recuerdo.demo.sample import load_sample
 from recuerdo.nodes.call_llm.offline import OfflineResponder
-from recuerdo.opening import open_agent
+from recuerdo.opening import AgentOpening, open_agent
 from recuerdo.state.turn import Mode
+from recuerdo.stores.settings import Settings
 from recuerdo.turn import Turn
-
-_SETTLING_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -45,32 +46,24 @@ class Session:
 
         An interrupt cancels the turn and is raised again once what was said so far is kept.
         """
-        settled = threading.Event()
-        try:
-            return self.agent.run_sync(self._stream(text, on_token, settled))
-        except KeyboardInterrupt:
-            settled.wait(_SETTLING_SECONDS)
-            raise
+        return self.agent.run_sync(self._stream(text, on_token))
 
-    async def _stream(self, text: str, on_token: Callable[[str], None], settled: threading.Event) -> Turn:
-        try:
-            stream = self.agent.stream(text, user=self.user, conversation=self.conversation)
-            async for chunk in stream:
+    async def _stream(self, text: str, on_token: Callable[[str], None]) -> Turn:
+        stream = self.agent.stream(text, user=self.user, conversation=self.conversation)
+        async with aclosing(stream) as chunks:
+            async for chunk in chunks:
                 if chunk.type == "token":
                     on_token(chunk.text)
                 if chunk.turn is not None:
                     return chunk.turn
-            raise AssertionError("a turn that raised nothing ends with a done chunk")
-        finally:
-            settled.set()
+        raise AssertionError("a turn that raised nothing ends with a done chunk")
 
 
 @contextmanager
 def open_session(identity: Identity, conversation: str | None, mode: Mode) -> Iterator[Session]:
     """Open an agent to talk to; says on standard error who speaks, and what is not there."""
     quiet_logs()
-    opening = open_agent(plan=identity.plan, tenant=identity.tenant, assistant=identity.assistant, mode=mode)
-    with opening as agent:
+    with _opening(identity, mode=mode) as agent:
         _warn_of_index(agent)
         if identity.user is None:
             _greet_sample_user(agent, identity.tenant)
@@ -81,11 +74,23 @@ def open_session(identity: Identity, conversation: str | None, mode: Mode) -> It
 def open_stores(identity: Identity) -> Iterator[Agent]:
     """Open an agent only to look at what it keeps: a model that is set up wrongly does not stand in the way."""
     quiet_logs()
-    opening = open_agent(
-        plan=identity.plan, tenant=identity.tenant, assistant=identity.assistant, model=OfflineResponder()
-    )
-    with opening as agent:
+    with _opening(identity, model=OfflineResponder()) as agent:
         yield agent
+
+
+def _opening(identity: Identity, *, mode: Mode = "live", model: BaseChatModel | None = None) -> AgentOpening:
+    """An agent for this identity, on its tenant's own clock: the demo's data would have expired by ours."""
+    settings = Settings.load()
+    tenant = identity.tenant or settings.tenant
+    return open_agent(
+        settings,
+        plan=identity.plan,
+        tenant=tenant,
+        assistant=identity.assistant,
+        model=model,
+        mode=mode,
+        clock=clock_of(tenant),
+    )
 
 
 def _warn_of_index(agent: Agent) -> None:

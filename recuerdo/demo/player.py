@@ -1,12 +1,12 @@
 """Plays the trading scenes through the real graph, in a tenant and on a clock of their own."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from uuid import uuid4
 
 from recuerdo.agent import Agent
+from recuerdo.demo.clock import DEMO_TENANT, running_from
 from recuerdo.demo.sample import load_sample
 from recuerdo.demo.scenes import Round, Scene, Script, Visit, load_script
 from recuerdo.demo.written import WrittenReplies
@@ -16,7 +16,6 @@ from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.postgres.platform import Platform, parse_sample
 from recuerdo.turn import Turn
 
-TENANT = "demo"
 PLAN = "trading"
 _HISTORY_BEFORE = timedelta(hours=1)
 _STATED_IN_A_SCENE = frozenset({"show_disclaimers"})
@@ -84,11 +83,11 @@ def play_trading() -> Iterator[Event]:
 
 def _prepare(script: Script) -> bool:
     """Load the sample data; returns whether no model is configured."""
-    with open_agent(plan=PLAN, tenant=TENANT, clock=_running_from(script.present)) as agent:
+    with open_agent(plan=PLAN, tenant=DEMO_TENANT, clock=running_from(script.present)) as agent:
         services = agent.services
-        loading = load_sample(services, TENANT, script.present, without=_STATED_IN_A_SCENE)
+        loading = load_sample(services, DEMO_TENANT, script.present, without=_STATED_IN_A_SCENE)
         agent.run_sync(loading)
-        agent.run_sync(Platform(services.database, TENANT).load(parse_sample(script.platform)))
+        agent.run_sync(Platform(services.database, DEMO_TENANT).load(parse_sample(script.platform)))
         return isinstance(services.model, OfflineResponder)
 
 
@@ -98,7 +97,7 @@ def _play(visit: Visit) -> Iterator[Event]:
     if rounds:
         _build_history(visit, rounds, conversation)
         yield HistoryBuilt(2 * len(rounds))
-    with open_agent(plan=PLAN, tenant=TENANT, clock=_running_from(visit.at)) as agent:
+    with open_agent(plan=PLAN, tenant=DEMO_TENANT, clock=running_from(visit.at)) as agent:
         yield VisitBegan(visit)
         for text in visit.says:
             yield Asked(text)
@@ -107,8 +106,8 @@ def _play(visit: Visit) -> Iterator[Event]:
 
 def _build_history(visit: Visit, rounds: tuple[Round, ...], conversation: str) -> None:
     model = WrittenReplies(replies={one.user: one.assistant for one in rounds})
-    clock = _running_from(visit.at - _HISTORY_BEFORE)
-    with open_agent(plan=PLAN, tenant=TENANT, model=model, clock=clock) as agent:
+    clock = running_from(visit.at - _HISTORY_BEFORE)
+    with open_agent(plan=PLAN, tenant=DEMO_TENANT, model=model, clock=clock) as agent:
         for one in rounds:
             agent.send_sync(one.user, user=visit.user, conversation=conversation)
 
@@ -118,9 +117,3 @@ def _answer(agent: Agent, text: str, user: str, conversation: str) -> Answered:
     notice = load_sentences("recuerdo.nodes.call_llm")("no_model")
     reply = turn.reply.replace(notice.es, "").replace(notice.en, "")
     return Answered("\n\n".join(part.strip() for part in reply.split("\n\n") if part.strip()), turn)
-
-
-def _running_from(start: datetime) -> Callable[[], datetime]:
-    """A clock that shows ``start`` now and runs on from there."""
-    began = time.monotonic()
-    return lambda: start + timedelta(seconds=time.monotonic() - began)

@@ -6,7 +6,8 @@ among equals the newest wins, and a newer value of the same thing takes the olde
 removes sensitive data first.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
@@ -17,6 +18,7 @@ from recuerdo.state.summary.reading import Kind, Line, read_text, wrapped
 
 __all__ = [
     "Kind",
+    "Known",
     "Line",
     "complete_summary",
     "extend_summary",
@@ -26,14 +28,33 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True)
+class Known:
+    """What the caller knows of the words: it changes what a line is about, never what it says."""
+
+    tickers: Mapping[str, str] = field(default_factory=dict)
+    """Symbols by the company's name in one word, without accents; both in lower case."""
+    left_out: Sequence[str] = ()
+    """Fixed sentences of the assistant that are not summarised, such as the disclaimer."""
+
+
+NOTHING_KNOWN = Known()
+
+
 def extend_summary(
-    previous: str, messages: Sequence[AnyMessage], language: str, max_tokens: int, count: CountTokens
+    previous: str,
+    messages: Sequence[AnyMessage],
+    language: str,
+    max_tokens: int,
+    count: CountTokens,
+    known: Known = NOTHING_KNOWN,
 ) -> str:
     """A summary that covers what ``previous`` covered and ``messages`` too, within ``max_tokens``.
 
     Lines start with "- ". Empty only if nothing was said.
     """
-    return _written(settled(parse(previous), _said(messages)), language, max_tokens, count)
+    lines = settled(parse(previous), _said(messages, known), known.tickers)
+    return _written(lines, language, max_tokens, count)
 
 
 def shorten_summary(summary: str, max_tokens: int, count: CountTokens) -> str:
@@ -43,13 +64,15 @@ def shorten_summary(summary: str, max_tokens: int, count: CountTokens) -> str:
     return _joined(lines, texts, sorted(best(lines, texts, max_tokens, count)), max_tokens, count)
 
 
-def missing_essentials(messages: Sequence[AnyMessage], summary: str, previous: str = "") -> list[Line]:
+def missing_essentials(
+    messages: Sequence[AnyMessage], summary: str, previous: str = "", known: Known = NOTHING_KNOWN
+) -> list[Line]:
     """What ``messages``, and the summary before them, hold and ``summary`` has lost, in order.
 
     That is the user's goals, instructions, decisions, names, dates, and figures beside their symbols, as far
     as they still hold.
     """
-    return lacking(settled(parse(previous), _said(messages)), parse(summary))
+    return lacking(settled(parse(previous), _said(messages, known), known.tickers), parse(summary))
 
 
 def complete_summary(
@@ -59,34 +82,43 @@ def complete_summary(
     language: str,
     max_tokens: int,
     count: CountTokens,
+    known: Known = NOTHING_KNOWN,
 ) -> str:
     """A summary from lines that a model wrote: what it lost is added, figures that nobody named are dropped.
 
     Within ``max_tokens``, by the same order of importance as :func:`extend_summary`.
     """
-    said = _said(messages)
-    held = settled(parse(previous), said)
-    known = frozenset[str]().union(*(line.figures for line in [*parse(previous), *said]))
-    true = [line for line in dict.fromkeys(draft) if line.figures <= known]
-    return _written(settled(true, lacking(held, true)), language, max_tokens, count)
+    said = _said(messages, known)
+    held = settled(parse(previous), said, known.tickers)
+    named = frozenset[str]().union(*(line.figures for line in [*parse(previous), *said]))
+    true = [line for line in dict.fromkeys(draft) if line.figures <= named]
+    lines = settled(true, lacking(held, true), known.tickers)
+    return _written(lines, language, max_tokens, count)
 
 
-def _said(messages: Sequence[AnyMessage]) -> list[Line]:
+def _said(messages: Sequence[AnyMessage], known: Known) -> list[Line]:
     answered = max(
         (i for i, m in enumerate(messages) if isinstance(m, AIMessage) and str(m.text)), default=-1
     )
     return [
         line
         for place, message in enumerate(messages)
-        for line in _lines_of(message, is_answered=place < answered)
+        for line in _lines_of(message, known, is_answered=place < answered)
     ]
 
 
-def _lines_of(message: AnyMessage, *, is_answered: bool) -> Iterable[Line]:
+def _lines_of(message: AnyMessage, known: Known, *, is_answered: bool) -> Iterable[Line]:
     if isinstance(message, HumanMessage):
         lines = read_text(str(message.text), "user")
         return lines if is_answered else [_open(line) for line in lines]
-    return read_text(str(message.text), "assistant") if isinstance(message, AIMessage) else ()
+    return read_text(_own_words(message, known), "assistant") if isinstance(message, AIMessage) else ()
+
+
+def _own_words(message: AIMessage, known: Known) -> str:
+    text = str(message.text)
+    for sentence in known.left_out:
+        text = text.replace(sentence, "\n")
+    return text
 
 
 def _open(line: Line) -> Line:

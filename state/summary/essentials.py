@@ -1,7 +1,8 @@
 """What a summary must not lose: the user's goals, instructions, decisions, names, dates and figures (RF-5)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
+from recuerdo.state.summary.changes import change_in, changed_line, restated
 from recuerdo.state.summary.lines import label_words
 from recuerdo.state.summary.reading import Kind, Line
 
@@ -11,18 +12,36 @@ _OWN_WORDS: frozenset[Kind] = frozenset({"goal", "instruction", "decision"})
 """Kinds whose words matter, not only their figures and names."""
 
 
-def settled(before: Iterable[Line], after: Iterable[Line]) -> list[Line]:
+def settled(before: Iterable[Line], after: Iterable[Line], tickers: Mapping[str, str]) -> list[Line]:
     """The lines that hold once ``after`` was said: each once, at its newest place, superseded ones gone.
 
-    Those of ``before`` are settled among themselves already, and stand in no order of time.
+    Those of ``before`` are settled among themselves already, and stand in no order of time. ``tickers`` has
+    the symbol of a company's name, both in lower case.
     """
     kept = dict.fromkeys(before)
-    for line in after:
+    told = frozenset(kept)
+    since: dict[Line, None] = {}
+    for said in after:
+        line = _applied(said, kept, told, since)
         kept.pop(line, None)
-        if line.sets or line.revokes:
-            kept = {old: None for old in kept if not old.yields_to(line)}
-        kept[line] = None
+        since.pop(line, None)
+        if line.sets or line.revokes or (line.kind == "decision" and any(old.revokes for old in kept)):
+            kept = {old: None for old in kept if not old.yields_to(line, tickers)}
+        kept[line] = since[line] = None
     return list(kept)
+
+
+def _applied(said: Line, kept: dict[Line, None], told: Container[Line], since: Iterable[Line]) -> Line:
+    """The line, or the one that it changes, with its new value; the old one is taken out."""
+    change = change_in(said)
+    if change is None:
+        return said
+    before = [line for line in kept if line in told]
+    old = changed_line(change, before, [line for line in since if line in kept])
+    if old is None:
+        return said
+    del kept[old]
+    return restated(old, change)
 
 
 def lacking(lines: Iterable[Line], summary: Sequence[Line]) -> list[Line]:

@@ -15,6 +15,9 @@ sentences = load_sentences(__package__)
 
 _BULLET = "- "
 
+_BARE_PRICES = 3
+"""How many prices that were merely mentioned rank as the user's figures."""
+
 # Longest first: no label may hide behind the beginning of another.
 _LABELS: tuple[tuple[str, Kind], ...] = tuple(
     sorted(
@@ -61,11 +64,13 @@ def render(line: Line, language: str) -> str:
 def ranked(lines: Sequence[Line]) -> list[int]:
     """Places of the lines, the most important first; of equal ones the newest.
 
-    Goals go before instructions, decisions, names and figures, these before what else was said.
+    Goals go before instructions, decisions, names and figures, these before what else was said. Prices that
+    were merely mentioned go with the talk, but for the newest.
     """
-    return sorted(
-        range(len(lines)), key=lambda place: (_RANK[lines[place].kind], -_weight(lines[place]), -place)
-    )
+    passing = {place for place, line in enumerate(lines) if line.is_bare_price}
+    passing -= set(sorted(passing)[-_BARE_PRICES:])
+    ranks = [_RANK["user"] if n in passing else _RANK[line.kind] for n, line in enumerate(lines)]
+    return sorted(range(len(lines)), key=lambda place: (ranks[place], -_weight(lines[place]), -place))
 
 
 def best(lines: Sequence[Line], texts: Sequence[str], max_tokens: int, count: CountTokens) -> list[int]:
@@ -86,9 +91,9 @@ def in_display_order(lines: Sequence[Line], places: Iterable[int]) -> list[int]:
 
 
 def _weight(line: Line) -> float:
-    """What a line is worth among its kind: a figure with its symbol more than a bare one."""
+    """What a line is worth among its kind: a figure that was set, or is dated or the user's own, more."""
     if line.kind == "figure":
-        return 2.0 * (line.thing is not None) + bool(line.symbols)
+        return 4.0 * (line.thing is not None) + 2.0 * (line.is_dated or line.is_own) + bool(line.symbols)
     if line.kind not in ("user", "assistant"):
         return 0.0
     weight = 2.0 * (line.kind == "user") + bool(line.figures) + bool(line.symbols)

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -23,8 +23,9 @@ Speaker = Literal["user", "assistant"]
 LONGEST_LINE = 220
 """Characters of one summary line; a longer sentence makes several lines, so no figure of it is lost."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
-_FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_CLAUSE_END = re.compile(r"(?<=;)\s+")
+FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _SYMBOL = re.compile(r"\b[A-Z]{2,6}(?:[.\-/][A-Z]{1,4})?\b")
 _NO_SYMBOLS = frozenset({"USD", "EUR", "MXN", "GBP", "OK", "NO", "SI", "RSI", "ETF", "ETFS", "IA", "AI"})
 _CAPITALISED = re.compile(r"(?<=[\w,;:] )[A-ZÁÉÍÓÚÑ][a-záéíóúüñ]{2,}")
@@ -36,21 +37,41 @@ Thing = tuple[str, ...]
 """What a line gives a value for: the thing, what it belongs to, and the unit."""
 
 
+cues: dict[str, Any] = yaml.safe_load((files(__package__) / "cues.yaml").read_text(encoding="utf-8"))
+
+
 def _any(patterns: str | list[str]) -> re.Pattern[str]:
-    return re.compile("|".join([patterns] if isinstance(patterns, str) else patterns))
+    text = "|".join([patterns] if isinstance(patterns, str) else patterns)
+    return re.compile(filled(text, cues["parts"]))
+
+
+def filled(pattern: str, parts: dict[str, str]) -> str:
+    """The pattern with its parts in place; a part may hold those that stand above it."""
+    for name, part in reversed(parts.items()):
+        pattern = pattern.replace(f"{{{name}}}", part)
+    return pattern
+
+
+def digits(figure: str) -> str:
+    """A figure's digits: "25,000" and "25000" are the same."""
+    return re.sub(r"\D", "", figure)
 
 
 def _all(patterns: Mapping[str, str | list[str]]) -> dict[str, re.Pattern[str]]:
     return {name: _any(pattern) for name, pattern in patterns.items()}
 
 
-_cues: dict[str, Any] = yaml.safe_load((files(__package__) / "cues.yaml").read_text(encoding="utf-8"))
-_kinds: dict[Kind, re.Pattern[str]] = {kind: _any(_cues["kinds"][kind]) for kind in _cues["kinds"]}
-_valued, _worded, _many = (_all(_cues[name]) for name in ("valued", "worded", "many"))
-_named, _supposed, _past, _denied, _revoked, _months, _of = (
-    _any(_cues[name]) for name in ("named", "supposed", "past", "denied", "revoked", "months", "of")
+_kinds: dict[Kind, re.Pattern[str]] = {kind: _any(cues["kinds"][kind]) for kind in cues["kinds"]}
+_valued, _worded, _many, _deals = (_all(cues[name]) for name in ("valued", "worded", "many", "deals"))
+_named, _supposed, _past, _denied, _revoked, _months, _days, _own, _other, _of = (
+    _any(cues[name])
+    for name in (
+        *("named", "supposed", "past", "denied", "revoked"),
+        *("months", "days", "own", "other", "of"),
+    )
 )
-_not_a_subject = frozenset(_cues["not_a_subject"])
+_not_a_subject = frozenset(cues["not_a_subject"])
+_of_symbols = frozenset(cues["of_symbols"])
 
 
 @dataclass(frozen=True)
@@ -67,8 +88,8 @@ class Line:
 
     @cached_property
     def figures(self) -> frozenset[str]:
-        """The numbers of the line, digits only: "25,000" and "25000" are the same."""
-        return frozenset(re.sub(r"\D", "", figure) for figure in _FIGURE.findall(plain(self.body)))
+        """The digits of its numbers."""
+        return frozenset(digits(figure) for figure in FIGURE.findall(plain(self.body)))
 
     @cached_property
     def symbols(self) -> frozenset[str]:
@@ -78,8 +99,30 @@ class Line:
     @cached_property
     def names(self) -> frozenset[str]:
         """Folded words that have a capital where no sentence begins, and months."""
-        capitalised = (comparable(plain(word)) for word in _CAPITALISED.findall(self.body))
+        capitalised = (comparable(plain(word)) for word in self.capitalised)
         return frozenset([*capitalised, *_months.findall(self.folded)])
+
+    @cached_property
+    def capitalised(self) -> tuple[str, ...]:
+        """Words with a capital where no sentence begins, as they are written."""
+        words = dict.fromkeys(_CAPITALISED.findall(self.body))
+        return tuple(word for word in words if not _months.search(comparable(plain(word))))
+
+    @cached_property
+    def is_dated(self) -> bool:
+        """Whether it names a month or a day."""
+        return bool(_months.search(self.folded) or _days.search(self.folded))
+
+    @cached_property
+    def is_own(self) -> bool:
+        """Whether it speaks of the user, not of the market."""
+        return bool(_own.search(self.folded))
+
+    @property
+    def is_bare_price(self) -> bool:
+        """Whether it is a price that was merely mentioned: neither dated, nor the user's own, nor set."""
+        is_more = self.thing is not None or self.is_dated or self.is_own
+        return self.kind == "figure" and bool(self.symbols) and not is_more
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -100,7 +143,7 @@ class Line:
         if self._is_open or _past.search(self.folded) or _denied.search(self.folded):
             return None
         if self.thing in _worded:
-            return (self.thing,)
+            return (self.thing,) if self._is_order else None
         if self.thing in _valued and self.figures:
             unit = "%" if _PERCENT.search(self.folded) else ""
             return (self.thing, self._subject, unit)
@@ -109,15 +152,29 @@ class Line:
     @cached_property
     def revokes(self) -> Thing | None:
         """What it says no longer holds, whatever its value was."""
-        if self._is_open or not _revoked.search(self.folded) or self.figures:
+        if self._is_open or not _revoked.search(self.folded):
             return None
-        return self._about
+        if self.thing is None:
+            return self._deal
+        return None if self.figures else self._about
 
     @cached_property
     def _about(self) -> Thing | None:
         if self.thing is None:
-            return None
+            return self._deal if self.kind == "decision" else None
         return (self.thing,) if self.thing in _worded else (self.thing, self._subject)
+
+    @cached_property
+    def _deal(self) -> Thing | None:
+        """What it does with which symbol; None for two deals at once."""
+        found = [name for name, pattern in _deals.items() if pattern.search(self.folded)]
+        symbols = " ".join(sorted(symbol.lower() for symbol in self.symbols))
+        return (found[0], symbols) if len(found) == 1 and symbols else None
+
+    @property
+    def _is_order(self) -> bool:
+        """Whether its words hold from now on: talk of a language or a length sets nothing."""
+        return self.kind == "instruction" or (self.kind == "name" and self.thing == "own_name")
 
     @property
     def _is_open(self) -> bool:
@@ -143,30 +200,83 @@ class Line:
     def _says_more(self) -> bool:
         """Whether it holds more than one kind of thing, so that it cannot go for one of them."""
         cued = sum(bool(pattern.search(self.folded)) for pattern in _kinds.values())
-        return cued > 1 and self.kind != "question"
+        worded = sum(bool(pattern.search(self.folded)) for pattern in _worded.values())
+        return (cued > 1 and self.kind != "question") or worded > 1
 
-    def yields_to(self, newer: "Line") -> bool:
-        """Whether ``newer`` takes its place: another value of the same thing, or the word that it is over."""
-        if self._says_more or self.kind in ("assistant", "point"):
+    def yields_to(self, newer: "Line", tickers: Mapping[str, str]) -> bool:
+        """Whether ``newer`` takes its place: another value of the same thing, or the word that it is over.
+
+        ``tickers`` has the symbol of a company's name, both in lower case.
+        """
+        if self._about is None or self._says_more or self.kind in ("assistant", "point"):
             return False
-        if newer.revokes and newer.revokes == self._about:
+        about = _canonical(self._about, tickers)
+        if newer.revokes and _canonical(newer.revokes, tickers) == about:
             return True
-        if newer.sets is None or len(self.figures) > len(newer.figures):
+        if self.revokes and newer.kind == "decision":
+            return newer._about == self.revokes
+        if newer.sets is None or newer.sets[0] != self.thing:
             return False
-        settled = self.kind == "question" and newer.sets[:2] == self._about
-        return newer.sets == self.sets or settled
+        if newer.thing in _valued and len(self.figures) > len(newer.figures):
+            return False
+        sets = _canonical(newer.sets, tickers)
+        settled = self.kind == "question" and sets[:2] == about
+        return settled or (self.sets is not None and sets == _canonical(self.sets, tickers))
+
+
+def _canonical(thing: Thing, tickers: Mapping[str, str]) -> Thing:
+    """The thing with symbols in the place of companies' names."""
+    if len(thing) == 1 or not tickers:
+        return thing
+    subject = {tickers.get(word, word) for word in thing[1].split()}
+    return (thing[0], " ".join(sorted(subject)), *thing[2:])
 
 
 @lru_cache(maxsize=1024)
 def read_text(text: str, speaker: Speaker) -> tuple[Line, ...]:
     """The sentences of one message as lines. A message stays the same for its life in the window."""
-    sentences = (" ".join(part.split()) for part in _SENTENCE_END.split(text))
+    sentences = [" ".join(part.split()) for part in _SENTENCE_END.split(text)]
+    if speaker == "user":
+        sentences = _with_owners(sentences)
     return tuple(
         Line(kind, body)
         for sentence in sentences
         for kind in (_kind(sentence) if speaker == "user" else "assistant",)
         for body in wrapped(sentence)
     )
+
+
+def _with_owners(sentences: Sequence[str]) -> list[str]:
+    """The sentences and clauses, each figure beside what it belongs to.
+
+    A figure without a symbol or a name belongs to the only one that the message has named so far.
+    """
+    told: list[str] = []
+    symbols: dict[str, None] = {}
+    people: dict[str, None] = {}
+    for sentence in sentences:
+        for place, clause in enumerate(_CLAUSE_END.split(sentence)):
+            line = Line("user", clause)
+            owner = _owner(line, symbols, people)
+            if owner and place:
+                told[-1] += f" {clause}"
+            else:
+                # No capital: behind the colon it would read as a name.
+                told.append(f"{owner}: {clause[0].lower()}{clause[1:]}" if owner else clause)
+            symbols |= dict.fromkeys(sorted(line.symbols))
+            people |= dict.fromkeys(line.capitalised)
+    return told
+
+
+def _owner(line: Line, symbols: Mapping[str, None], people: Mapping[str, None]) -> str | None:
+    """The symbol or the name that a sentence's figure belongs to, where it names none."""
+    if not line.figures or line.symbols or line.capitalised or line.body.endswith("?"):
+        return None
+    if _other.search(line.folded) and len(people) == 1:
+        return next(iter(people))
+    is_price = line.thing in _of_symbols or not (line.thing or line.is_own)
+    is_alone = len(symbols) == 1 and not people
+    return next(iter(symbols)) if is_alone and is_price and _kind(line.body) == "figure" else None
 
 
 def wrapped(sentence: str) -> list[str]:
@@ -191,4 +301,4 @@ def _plain_kind(line: Line) -> Kind:
     """The kind of a statement without a cue."""
     if _named.search(line.body):
         return "name"
-    return "figure" if line.figures or _months.search(line.folded) else "user"
+    return "figure" if line.figures or line.is_dated else "user"

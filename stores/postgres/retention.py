@@ -1,5 +1,6 @@
 """What leaves long-term memory: all of one user on request, and what has expired (IM-43, RF-32, OR-8)."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import LiteralString
 
@@ -27,15 +28,24 @@ async def forget_all(database: Database, tenant: str, user: str, at: datetime) -
     return memories + preferences + symbols
 
 
-async def delete_expired(database: Database, now: datetime, *, actor: str, tenant: str | None = None) -> int:
-    """Delete what has expired, of one tenant or (None) of every one, with audit. Returns how many rows.
+async def delete_expired(
+    database: Database, now: datetime, *, actor: str, tenant: str | None = None, spared: Sequence[str] = ()
+) -> int:
+    """Delete what has expired, of one tenant or (None) of every one but the spared, with audit. Returns how many rows.
 
     Reads never wait for this: they check the expiry themselves (IM-53).
     """
-    ours: LiteralString = " and (%(tenant)s::text is null or tenant = %(tenant)s)"
+    ours: LiteralString = (
+        " and (%(tenant)s::text is null or tenant = %(tenant)s) and tenant <> all(%(spared)s)"
+    )
     over: LiteralString = "expires_at <= %(now)s" + ours
     mentioned: LiteralString = "mentioned_at <= %(oldest)s" + ours
-    values = {"now": now, "oldest": now - timedelta(days=MEMORY_MAX_DAYS), "tenant": tenant}
+    values = {
+        "now": now,
+        "oldest": now - timedelta(days=MEMORY_MAX_DAYS),
+        "tenant": tenant,
+        "spared": list(spared),
+    }
     async with database.transaction() as connection:
         memories = await delete_with_audit(connection, "user_memory", over, values, "expired", actor, now)
         preferences = await delete_with_audit(

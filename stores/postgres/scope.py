@@ -15,5 +15,7 @@ def require_scope(**parts: str | None) -> None:
     for name, value in parts.items():
         if not value:
             raise ScopeError(_sentences("scope_missing", part=name))
-        if len(value) > LONGEST_NAME or storable(value) != value:
-            raise ScopeError(_sentences("scope_invalid", part=name, longest=LONGEST_NAME))
+        if not isinstance(value, str) or storable(value) != value:
+            raise ScopeError(_sentences("scope_no_text", part=name))
+        if len(value) > LONGEST_NAME:
+            raise ScopeError(_sentences("scope_too_long", part=name, longest=LONGEST_NAME))

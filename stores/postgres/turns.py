@@ -119,6 +119,7 @@ select coalesce(sum((usage->>'input')::bigint), 0)::bigint as input,
     coalesce(sum((usage->>'cached')::bigint), 0)::bigint as cached,
     sum((usage->>'units')::numeric) as units,
     sum((usage->>'units_without_cache')::numeric) as units_without_cache,
+    coalesce(sum((usage->>'unreported')::bigint), 0)::bigint as unreported,
     array(select distinct family from used, jsonb_array_elements_text(usage->'unpriced') as family
         order by family) as unpriced
 from used
@@ -410,6 +411,21 @@ class TurnLog:
                 "select record from recuerdo.turns"
                 " where tenant = %s and id = %s and user_id is not distinct from %s",
                 (self._tenant, turn, user),
+            )
+            row = await cursor.fetchone()
+            return row["record"] if row else None
+
+    async def newest_record(self, conversation: str | None, user: str | None) -> dict[str, Any] | None:
+        """As ``record``, of the newest turn that left one; ``conversation`` None: of any of the user's."""
+        require_scope(**({"conversation": conversation} if user is None or conversation is not None else {}))
+        _require_session(user)
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select record from recuerdo.turns where tenant = %(tenant)s and record is not null"
+                " and user_id is not distinct from %(user)s"
+                " and (%(conversation)s::text is null or conversation = %(conversation)s)"
+                " order by started_at desc, number desc limit 1",
+                {"tenant": self._tenant, "user": user, "conversation": conversation},
             )
             row = await cursor.fetchone()
             return row["record"] if row else None

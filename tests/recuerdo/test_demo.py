@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AnyMessage
 
+from recuerdo.demo.clock import DEMO_TENANT, clock_of
 from recuerdo.demo.player import Answered, Event, HistoryBuilt, Opened, SceneBegan, play_trading
 from recuerdo.turn import Turn
 
@@ -91,3 +92,10 @@ def test_rf_28_goal_is_only_in_the_summary(stored: None) -> None:
     holding = [str(m.text) for m in turn.request["messages"] if "10% anual" in str(m.text)]
     assert holding
     assert all("<summary>" in said for said in holding)
+
+
+def test_whoever_looks_at_the_demo_later_does_so_on_its_clock() -> None:
+    clock = clock_of(DEMO_TENANT)
+    assert clock is not None
+    assert clock().date().isoformat() == "2025-12-06"
+    assert clock_of("default") is None

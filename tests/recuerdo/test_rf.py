@@ -516,3 +516,16 @@ async def snapshot(agent: Agent) -> dict[str, Any]:
         f"%{CONVERSATION}",
     )
     return kept
+
+
+async def test_im_45_the_record_of_the_last_good_turn_is_found_after_a_failed_one(
+    open_agent: OpenAgent,
+) -> None:
+    agent = await open_agent(model=ScriptedModel(replies=["Sí.", ConnectionError("down")]))
+    good = await agent.send("Hola", user=CARLOS, conversation=CONVERSATION)
+    with pytest.raises(ModelError):
+        await agent.send("¿Y?", user=CARLOS, conversation=CONVERSATION)
+    for conversation in (CONVERSATION, None):
+        found = await agent.conversations.newest_record(conversation, user=CARLOS)
+        assert found is not None and found.turn == good.id
+    assert await agent.conversations.newest_record(user="somebody-else") is None

@@ -179,6 +179,16 @@ async def test_parallel_calls_an_unknown_tool_and_a_failing_one(open_agent: Open
     assert_paired(turn.request["messages"])
 
 
+async def test_a_name_that_providers_refuse_goes_back_in_a_sound_form(open_agent: OpenAgent) -> None:
+    asked = calls(("get quote", {"symbol": "AAPL"}), ("functions.ñ", {}), ("x" * 99, {}))
+    turn = await say(await open_agent(model=ScriptedModel(replies=[asked, "Hecho."])), "Hola")
+    (said,) = [m for m in turn.request["messages"] if isinstance(m, AIMessage)]
+    names = [call["name"] for call in said.tool_calls]
+    assert names == ["invalid_get_quote", "invalid_functions__", "invalid_" + "x" * 56]
+    assert [r.status for r in results(turn.request["messages"])] == ["error"] * 3
+    assert_paired(turn.request["messages"])
+
+
 @pytest.mark.parametrize("kind", [ValueError, RuntimeError, StoreError])
 async def test_im_13_a_tool_s_error_is_a_short_result(open_agent: OpenAgent, kind: type[Exception]) -> None:
     @tool
@@ -240,8 +250,10 @@ async def test_after_eight_rounds_the_model_must_answer(open_agent: OpenAgent) -
     model = ScriptedModel(replies=[*[asked] * 8, "Ya está."])
     turn = await say(await open_agent(model=model), "Hola")
     assert len(turn.requests) == 9 and turn.record.tool_rounds == 8
-    assert [bool(request["tools"]) for request in turn.requests] == [True] * 8 + [False]
-    assert "tools" not in model.calls[-1]
+    assert [request["tool_choice"] for request in turn.requests] == ["auto"] * 8 + ["none"]
+    assert all(request["tools"] == turn.request["tools"] != [] for request in turn.requests)
+    assert model.calls[-1]["tools"] == turn.request["tools"] and model.calls[-1]["tool_choice"] == "none"
+    assert "tool_choice" not in model.calls[0]
     assert turn.reply.startswith("Ya está.")
     for request in turn.requests:
         assert_paired(request["messages"])
@@ -313,13 +325,15 @@ async def test_a_broken_reply_is_kept_as_partial(open_agent: OpenAgent) -> None:
     assert await status_of_turns(agent) == ["failed", "done"]
 
 
-async def test_a_failure_inside_the_tool_loop_leaves_no_trace_in_the_thread(open_agent: OpenAgent) -> None:
+async def test_im_10_what_a_failed_turn_ran_stands_in_the_next_one(open_agent: OpenAgent) -> None:
     model = ScriptedModel(replies=[calls(("get_quote", {"symbol": "AAPL"})), RuntimeError("away"), "Bien."])
     agent = await open_agent(model=model)
     with pytest.raises(ModelError):
         await say(agent, "Hola")
     turn = await say(agent, "¿Sigues?")
-    assert [m.type for m in turn.request["messages"]] == ["system", "human", "system", "human"]
+    sent = [m.type for m in turn.request["messages"]]
+    assert sent == ["system", "human", "ai", "tool", "system", "human"]
+    assert_paired(turn.request["messages"])
     usage = await agent.conversations.usage(CONVERSATION, user=CARLOS)
     assert usage.input == 100 + 1200
 
@@ -842,3 +856,15 @@ async def test_an_agent_that_cannot_open_leaves_nothing_open(house: House) -> No
     assert house.data / "chroma" not in chroma_folder._open
     async with house.open() as agent:
         assert agent.services.index.unavailable is None
+
+
+@pytest.mark.parametrize("message", [None, 5, b"hola"])
+async def test_a_message_that_is_no_text_is_refused(agent: Agent, message: Any) -> None:
+    with pytest.raises(InputError):
+        await agent.send(message, user=CARLOS)
+
+
+@pytest.mark.parametrize("who", [{"user": 5}, {"user": "a\0"}, {"user": CARLOS, "conversation": ""}])
+async def test_a_name_that_is_no_text_is_refused(agent: Agent, who: Any) -> None:
+    with pytest.raises(ScopeError):
+        await agent.send("Hola", **who)

@@ -58,19 +58,21 @@ def test_a_text_is_counted_with_the_newline_that_joins_it() -> None:
     assert text_rung("none", "", len)["tokens"] == 0
 
 
-def test_a_message_is_counted_with_its_calls_and_its_frame() -> None:
-    call = {"name": "get_price", "args": {"symbol": "AAPL"}, "id": "c1"}
-    message = AIMessage("Miro", tool_calls=[call])
-    assert message_text(message) == "Miro\nget_price {'symbol': 'AAPL'}"
-    assert message_text(AIMessage("", tool_calls=[call])) == "get_price {'symbol': 'AAPL'}"
-    assert message_tokens(message, len) == len(message_text(message)) + MESSAGE_OVERHEAD
+def test_rf_34_a_message_is_counted_as_it_is_sent() -> None:
+    call = {"name": "note", "args": {"text": '"ñ"'}, "id": "c1"}
+    function = r'{"name": "note", "arguments": "{\"text\": \"\\\"ñ\\\"\"}"}'
+    sent = f'[{{"id": "c1", "type": "function", "function": {function}}}]'
+    assert message_text(AIMessage("Miro", tool_calls=[call])) == f"Miro\n{sent}"
+    assert message_text(AIMessage("", tool_calls=[call])) == sent
+    assert message_tokens(AIMessage("Miro", tool_calls=[call]), len) == 4 + len(sent) + MESSAGE_OVERHEAD
+    assert message_text(ToolMessage("listo", tool_call_id="c1")) == "listo\nc1"
     assert message_text(HumanMessage([{"type": "text", "text": "hola"}])) == "hola"
 
 
 def test_verbatim_messages_and_their_summary_are_counted_together() -> None:
     messages: list[AnyMessage] = [HumanMessage("abc"), ToolMessage("de", tool_call_id="c1")]
     rung = messages_rung("verbatim", messages, len, text="summary")
-    assert rung["tokens"] == 3 + 2 + 2 * MESSAGE_OVERHEAD + len("summary\n")
+    assert rung["tokens"] == 3 + 2 + len("c1") + 2 * MESSAGE_OVERHEAD + len("summary\n")
     assert messages_rung("verbatim", [], len)["tokens"] == 0
 
 

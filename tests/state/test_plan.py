@@ -159,3 +159,8 @@ def test_a_bilingual_text_answers_in_either_language() -> None:
     assert plan.disclaimer.in_language("es-MX") == "Aviso."
     assert plan.disclaimer.in_language("en") == "Notice."
     assert plan.disclaimer.in_language(None) == "Notice."
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_place() -> None:
+    twice = yaml.safe_dump(SMALLEST) + "name: dos\n"
+    assert f"{len(twice.splitlines())}:1" in refused(twice).sentence.es

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.constants import TAG_NOSTREAM
 
 from recuerdo.nodes.build_context.history import redacted
+from recuerdo.nodes.build_context.known import known_words
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.call_llm.offline import OfflineResponder
 from recuerdo.nodes.turn_log import holding_lease
@@ -54,9 +55,10 @@ async def write_summary(previous: str, messages: Sequence[AnyMessage], turn: Tur
     clean = redacted(messages)
     max_tokens = call.services.plan.memory.summary.max_tokens
     count, language = call.services.counter.count, turn["language"]
+    known = known_words(previous, clean, call.services.plan)
 
     def extractive(reason: SummaryReason, usage: list[CallUsage]) -> Written:
-        text = extend_summary(previous, clean, language, max_tokens, count)
+        text = extend_summary(previous, clean, language, max_tokens, count, known)
         return Written(text, SummaryRecord(by="extractive", reason=reason), usage)
 
     if why_not := _without_model(call):
@@ -72,7 +74,7 @@ async def write_summary(previous: str, messages: Sequence[AnyMessage], turn: Tur
         return extractive("failed", [])
     if not answer.lines:
         return extractive("unreadable", answer.usage)
-    text = complete_summary(answer.lines, previous, clean, language, max_tokens, count)
+    text = complete_summary(answer.lines, previous, clean, language, max_tokens, count, known)
     return Written(text, SummaryRecord(by="model"), answer.usage)
 
 

@@ -14,12 +14,14 @@ from recuerdo.nodes.build_context.history import (
     history_blocks,
     present_blocks,
     redacted,
+    shortened,
     split_present,
 )
 from recuerdo.state.blocks import Block, CountTokens, Rung, current, total_tokens
 from recuerdo.state.fit import Budget, fit
 from recuerdo.state.plan import FullContext, Limits, Memory, Plan, ShortTerm
 from recuerdo.state.rounds import plain, split_rounds
+from recuerdo.state.summary import Known
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.tokens import TokenCounter
 from tests.state.generated import ToolStep, Turn, memories, thread_of, threads
@@ -58,7 +60,7 @@ def ids(messages: Sequence[AnyMessage]) -> list[str | None]:
 
 
 def note_ids(
-    previous: str, messages: Sequence[AnyMessage], language: str, limit: int, count: CountTokens
+    previous: str, messages: Sequence[AnyMessage], language: str, limit: int, count: CountTokens, known: Known
 ) -> str:
     """Stands in for the summariser: a summary that only lists whose words it covers."""
     return " ".join(dict.fromkeys([*previous.split(), *map(str, ids(plain(messages)))]))
@@ -339,11 +341,35 @@ def test_c_26_the_newest_tool_step_is_critical_and_earlier_results_become_marker
         ("tool_step:2", "high"),
         ("tool_step:3", "critical"),
     ]
-    fitted = fit(blocks, 0, Budget(1, 1)).blocks
+    fitted = fit(blocks, 0, Budget(1, 8000)).blocks
     shown = [message for block in fitted for message in current(block)["messages"]]
     assert ids(shown) == ids(present)
     assert "referencia r1" in str(shown[2].content)
     assert shown[3:] == present[3:], "actions and the newest step stay whole"
+
+
+def test_im_10_rf_34_beyond_the_limit_earlier_actions_keep_their_calls_and_shorten_their_results() -> None:
+    present = [
+        *tool_round(1, read_only=False, result="orden aceptada " * 500)[:3],
+        *tool_round(2, read_only=False, result="ok")[1:3],
+        *tool_round(3, read_only=False)[1:3],
+    ]
+    blocks = present_blocks(present, "es", count)
+    shown = [m for block in fit(blocks, 0, Budget(1, 1)).blocks for m in current(block)["messages"]]
+    assert ids(shown) == ids(present)
+    assert shown[1] == present[1], "the call stays"
+    short = str(shown[2].content)
+    assert short.startswith("orden aceptada orden") and "read_tool_result, referencia r1" in short
+    assert count(short.rsplit("\n", 1)[0]) <= history.SHORT_RESULT
+    assert shown[3:] == present[3:], "a short result and the newest step stay whole"
+
+
+@given(st.text(min_size=1, max_size=3000))
+def test_a_shortened_result_has_at_most_its_tokens(text: str) -> None:
+    (short,) = shortened([ToolMessage(text, tool_call_id="c", id="r")], "en", count)
+    kept, _, note = str(short.content).rpartition("\n(result shortened")
+    assert count(kept if note else str(short.content)) <= history.SHORT_RESULT
+    assert text.startswith(kept)
 
 
 def test_parallel_calls_are_one_step() -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,15 +13,22 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks
 from recuerdo.nodes.build_context.phrasing import fenced
 from recuerdo.nodes.build_context.role import role_blocks
-from recuerdo.nodes.build_prompt.layouts import REPLY_PRIMING, lay_out, overhead, split_turn_part, tool_tokens
+from recuerdo.nodes.build_prompt.layouts import (
+    is_opening,
+    lay_out,
+    overhead,
+    split_turn_part,
+    tool_tokens,
+)
 from recuerdo.state.blocks import (
     MESSAGE_OVERHEAD,
     REMOVED,
     Block,
     Section,
     Tier,
+    current,
     make_block,
-    message_text,
+    messages_rung,
     text_rung,
     total_tokens,
 )
@@ -40,6 +48,7 @@ from tests.state.generated import (
     tool_steps,
     turns,
 )
+from tests.wire import wire_tokens
 
 LAYOUTS: tuple[Layout, ...] = ("tail_system", "tail_user", "single")
 TRADING = load_plan("trading")
@@ -54,7 +63,7 @@ def text_block(name: str, section: Section, text: str, tier: Tier = "high") -> B
 
 def recount(messages: Sequence[AnyMessage]) -> int:
     """Tokens of the exact messages, counted anew from what is sent."""
-    return sum(count(message_text(message)) + MESSAGE_OVERHEAD for message in messages) + REPLY_PRIMING
+    return wire_tokens(messages, count)
 
 
 def user_blocks(name: str, clock: str) -> list[Block]:
@@ -158,6 +167,44 @@ def test_one_leading_system_message_and_roles_in_turn(layout: Layout) -> None:
     assert all(a != b for a, b in pairwise(rest))
 
 
+STRICT: tuple[Layout, ...] = ("tail_user", "single")
+
+
+def sent_after(past: list[AnyMessage], words: str, layout: Layout) -> list[AnyMessage]:
+    """A request whose history is exactly ``past``."""
+    question = HumanMessage(words, id="q")
+    history = make_block("history", "high", "history", [messages_rung("all", past, count)], source="history")
+    blocks = [*user_blocks("Ana", "15:00"), history, *present_blocks([question], "es", count)]
+    return lay_out(blocks, [*past, question], TRADING, layout)
+
+
+@pytest.mark.parametrize("layout", STRICT)
+def test_questions_without_an_answer_are_one_message_with_the_present_words_last(layout: Layout) -> None:
+    failed: list[AnyMessage] = [HumanMessage("¿AAPL?", id="a"), HumanMessage("¿Hola?", id="b")]
+    _, asked = sent_after(failed, "  ¿Y  TSLA?\n", layout)
+    assert str(asked.text).endswith("¿AAPL?\n\n¿Hola?\n\n  ¿Y  TSLA?\n")
+    assert asked.id == "q"
+    part, words = split_turn_part(str(asked.text), ["# Contexto"])
+    assert words == "¿AAPL?\n\n¿Hola?\n\n  ¿Y  TSLA?\n"
+    assert ("<market>" in part) is (layout == "tail_user")
+
+
+@pytest.mark.parametrize("layout", STRICT)
+def test_a_question_in_parts_is_joined_part_by_part(layout: Layout) -> None:
+    parts: list[Any] = [{"type": "text", "text": "¿AAPL?"}, {"type": "image_url", "image_url": {"url": "x"}}]
+    _, asked = sent_after([HumanMessage(parts, id="a")], "¿Y TSLA?", layout)
+    gap, words = {"type": "text", "text": "\n\n"}, {"type": "text", "text": "¿Y TSLA?"}
+    assert asked.content[-4:] == [*parts, gap, words]
+
+
+@pytest.mark.parametrize("layout", STRICT)
+def test_an_answer_whose_question_was_cut_does_not_lead(layout: Layout) -> None:
+    past: list[AnyMessage] = [AIMessage("R1", id="r1"), HumanMessage("M2", id="m2"), AIMessage("R2", id="r2")]
+    _, first, *rest = sent_after(past, "M3", layout)
+    assert isinstance(first, HumanMessage) and is_opening(str(first.text))
+    assert rest[:3] == past and str(rest[3].text).endswith("M3")
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_or_18_the_stable_prefix_is_the_same_bytes_in_every_layout(layout: Layout) -> None:
     stable = str(lay_out(role_blocks(TRADING, count), [], TRADING)[0].text)
@@ -232,6 +279,10 @@ def test_rf_34_tool_schemas_are_counted_as_they_are_sent() -> None:
     assert overhead(TRADING, [tool], count) == overhead(TRADING, [], count) + tool_tokens([tool], count)
 
 
+def chosen(blocks: Sequence[Block]) -> set[str | None]:
+    return {message.id for block in blocks for message in current(block)["messages"]}
+
+
 awkward = st.text(st.sampled_from("aB ñé1270.,;:!?/<>-_'\"()[]{}\n\t😀中s"), max_size=60)
 section_texts = st.lists(
     st.tuples(
@@ -282,10 +333,13 @@ def test_rf_34_the_count_is_never_below_the_exact_messages_and_little_above(
     assert fitted.tokens == total_tokens(fitted.blocks, frames)
     assert exact <= fitted.tokens
     # Above: frames and headings of the two system parts, the newline of each text, and the text of replies
-    # whose calls stand in a traced round (counted with the history and with the trace).
+    # whose calls stand in a traced round (counted with the history and with the trace). Two layouts save the
+    # frames of the messages that they join.
+    talk = [message for message in sent if not isinstance(message, SystemMessage)]
+    joined = 0 if layout == "tail_system" else (len(chosen(fitted.blocks)) - len(talk) + 1) * MESSAGE_OVERHEAD
     shown_twice = [m for m in sent if isinstance(m, AIMessage) and m.tool_calls and m.text]
     twice = sum(count(str(m.text)) + MESSAGE_OVERHEAD for m in shown_twice)
-    assert fitted.tokens - exact <= frames + 2 * len(fitted.blocks) + twice
+    assert fitted.tokens - exact <= frames + 2 * len(fitted.blocks) + twice + joined
 
 
 @given(requests, st.one_of(st.just(1_000_000), st.integers(1, 600)))
@@ -332,3 +386,22 @@ def test_la_8_la_9_a_request_shows_the_trace_of_the_newest_round_only() -> None:
         traces = [message for message in sent if isinstance(message, ToolMessage)]
         assert len(traces) == rounds
         assert [m.id for m in plain(sent)] == [m.id for m in plain([*thread, question])]
+
+
+@given(requests, st.one_of(st.just(1_000_000), st.integers(1, 600)), st.sampled_from(STRICT))
+def test_strict_templates_take_every_request(
+    parts: tuple[list[Turn], tuple[ToolStep, ...], list[tuple[Section, Tier, str]], Memory],
+    budget: int,
+    layout: Layout,
+) -> None:
+    made, steps, texts, memory = parts
+    plan = TRADING.model_copy(update={"memory": memory})
+    blocks, thread = blocks_of(made, steps, texts, plan)
+    fitted = fit(blocks, overhead(plan, [], count, layout), Budget(budget, budget))
+    system, first, *_ = sent = lay_out(fitted.blocks, thread, plan, layout)
+    assert isinstance(system, SystemMessage) and isinstance(first, HumanMessage)
+    for one, other in pairwise(sent):
+        assert not (isinstance(one, HumanMessage) and isinstance(other, HumanMessage))
+        both_answer = isinstance(one, AIMessage) and isinstance(other, AIMessage)
+        assert not (both_answer and not one.tool_calls and not other.tool_calls)
+    assert_calls_answered([message for message in sent if not isinstance(message, SystemMessage)])

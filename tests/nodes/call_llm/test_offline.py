@@ -278,3 +278,11 @@ def test_it_asks_nothing_of_the_network_and_keeps_nothing(monkeypatch: pytest.Mo
     without = model.invoke(prompt("¿Qué precio tiene AAPL?")).text
     assert "185.50" not in without
     assert model.invoke(prompt("¿Qué precio tiene AAPL?", block("quotes", AAPL))).text == first
+
+
+def test_the_language_that_the_prompt_asks_for_is_answered_in() -> None:
+    turn = SystemMessage(
+        "<instructions>\n- Responde en español\n</instructions>\n<quotes>\n- TSLA: precio 245\n</quotes>"
+    )
+    reply = OfflineResponder().invoke([SystemMessage("Rol"), turn, HumanMessage("TSLA price?")])
+    assert "No hay ningún modelo configurado" in reply.text

