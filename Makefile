@@ -29,8 +29,8 @@ bench: $(VENV)/run.stamp
 
 # Writes the two lock files anew from pyproject.toml (needs uv); both name the same versions.
 lock:
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev -o requirements-dev.lock pyproject.toml
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group build -c requirements-dev.lock -o requirements.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --group dev -o requirements-dev.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --group build -c requirements-dev.lock -o requirements.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .langgraph_api

@@ -230,7 +230,7 @@ def _fits(table: Sentences, key: str, given: set[str] | None) -> bool:
 
 FORBIDDEN = {
     "a path of one machine": r"(?<![\w.~])/(?:root|work|home/[a-z]\w*|Users/[A-Za-z]\w*)/",
-    "the address of a package index": r"(?i)(?:\bpypi\.[a-z]|pythonhosted\.[a-z]|index-url[ =]+[^ ]+/)",
+    "the address of a package index": r"(?i)https?://[^ \"']*/(?:simple|packages)/",
 }
 
 
