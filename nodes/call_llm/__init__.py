@@ -2,7 +2,6 @@
 
 import json
 import re
-from contextlib import suppress
 from functools import reduce
 from operator import add
 from typing import Any, Literal
@@ -15,14 +14,11 @@ from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.call_llm.disclaimer import missing_disclaimer
 from recuerdo.nodes.call_llm.failures import EmptyReplyError, model_failure
-from recuerdo.nodes.call_llm.offline import USAGE_ESTIMATED
+from recuerdo.nodes.call_llm.usage import call_usage, learn_factor
 from recuerdo.nodes.failure import failed
 from recuerdo.nodes.run_tools import UNREADABLE
 from recuerdo.nodes.turn_log import holding_lease
-from recuerdo.state.counting import model_family
-from recuerdo.state.errors import StoreError
 from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
-from recuerdo.state.usage import CallUsage
 
 
 async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
@@ -39,8 +35,8 @@ async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
         return {**failed(model_failure(error)), "work": {"partial": partial}}
     _, present = split_present(state["messages"], work["turn"]["message_id"])
     reply = _reply(whole, f"{work['turn']['id']}-{len(present)}", work, call)
-    usage = _usage(reply, request, call)
-    await _learn(usage, call)
+    usage = call_usage(reply, request["input_tokens"], call)
+    await learn_factor(usage, call)
     return {"messages": [reply], "work": {"usage": [*work.get("usage", []), usage]}}
 
 
@@ -125,27 +121,3 @@ def _reply(whole: AIMessageChunk, message_id: str, work: Work, call: Call) -> AI
         usage_metadata=whole.usage_metadata,
         response_metadata=whole.response_metadata,
     )
-
-
-def _usage(reply: AIMessage, request: Request, call: Call) -> CallUsage:
-    """The call's tokens as the provider reports them, beside our own count of the request (A-8)."""
-    services, about, reported = call.services, reply.response_metadata, reply.usage_metadata
-    name = about.get("model_name") or services.model._llm_type
-    read = reported["input_tokens"] if reported else 0
-    cached = (reported.get("input_token_details") or {}).get("cache_read", 0) if reported else 0
-    return CallUsage(
-        family=services.factor.family or model_family(name),
-        estimated=request["input_tokens"],
-        reported=read,
-        cached=min(cached, read),
-        output=reported["output_tokens"] if reported else 0,
-        total=reported["total_tokens"] if reported else 0,
-        measured=reported is not None and not about.get(USAGE_ESTIMATED),
-    )
-
-
-async def _learn(usage: CallUsage, call: Call) -> None:
-    """Correct the factor of the model. A database that is away costs a lesson, never the turn (IM-32)."""
-    if usage["measured"]:
-        with suppress(StoreError):
-            await call.services.factor.learn(usage["estimated"], usage["reported"])

@@ -9,18 +9,18 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AnyMessage
 from langgraph.constants import TAG_NOSTREAM
 
 from recuerdo.nodes.build_context.history import redacted
 from recuerdo.nodes.build_context.known import known_words
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.call_llm.offline import OfflineResponder
+from recuerdo.nodes.call_llm.usage import call_usage
 from recuerdo.nodes.turn_log import holding_lease
 from recuerdo.nodes.update_memory.summarise.draft import read_draft
 from recuerdo.nodes.update_memory.summarise.prompt import summary_prompt
 from recuerdo.state.blocks import message_tokens
-from recuerdo.state.counting import model_family
 from recuerdo.state.record import SummaryReason, SummaryRecord
 from recuerdo.state.summary import Line, complete_summary, extend_summary
 from recuerdo.state.turn import TurnInfo
@@ -93,24 +93,4 @@ async def _ask(previous: str, messages: Sequence[AnyMessage], language: str, cal
     model = services.model.bind(max_tokens=longest)
     reply = await model.ainvoke(request, {"tags": [TAG_NOSTREAM], "run_name": "summary"})
     estimated = sum(message_tokens(message, count) for message in request)
-    return _Answer(read_draft(str(reply.text)), _usage(reply, estimated, call))
-
-
-def _usage(reply: AIMessage, estimated: int, call: Call) -> list[CallUsage]:
-    """The call's tokens as the provider reports them; nothing without a report."""
-    reported = reply.usage_metadata
-    if reported is None:
-        return []
-    name = reply.response_metadata.get("model_name") or call.services.model._llm_type
-    read = reported["input_tokens"]
-    cached = (reported.get("input_token_details") or {}).get("cache_read", 0)
-    usage = CallUsage(
-        family=call.services.factor.family or model_family(name),
-        estimated=estimated,
-        reported=read,
-        cached=min(cached, read),
-        output=reported["output_tokens"],
-        total=reported["total_tokens"],
-        measured=True,
-    )
-    return [usage]
+    return _Answer(read_draft(str(reply.text)), [call_usage(reply, estimated, call)])
