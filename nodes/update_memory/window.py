@@ -13,7 +13,7 @@ from recuerdo.nodes.update_memory.summarise import write_summary
 from recuerdo.state.blocks import current
 from recuerdo.state.record import SummaryRecord
 from recuerdo.state.rounds import chat_count, split_rounds, window_cut
-from recuerdo.state.turn import Summary, TurnInfo, TurnState, Work
+from recuerdo.state.turn import Summary, TurnState, Work
 from recuerdo.state.usage import CallUsage
 
 
@@ -46,10 +46,8 @@ async def move_window(state: TurnState, work: Work, call: Call) -> Window:
     text, written = before["text"] if before else "", None
     if new := _uncovered(covering, before):
         # The labels keep the conversation's language, whatever one message is written in.
-        turn = TurnInfo(
-            **{**work["turn"], "language": work.get("lasting_language", work["turn"]["language"])}
-        )
-        written = await write_summary(text, new, turn, call)
+        language = work.get("lasting_language", work["turn"]["language"])
+        written = await write_summary(text, new, language, work["turn"], call)
         text = written.text
     summary = _summary(text, before, chat_count(covering), chat_count(leaving))
     if written is None:

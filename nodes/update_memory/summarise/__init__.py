@@ -50,11 +50,16 @@ class _Answer:
     usage: list[CallUsage]
 
 
-async def write_summary(previous: str, messages: Sequence[AnyMessage], turn: TurnInfo, call: Call) -> Written:
-    """Extend ``previous`` over ``messages``, without their sensitive data. Never fails."""
+async def write_summary(
+    previous: str, messages: Sequence[AnyMessage], language: str, turn: TurnInfo, call: Call
+) -> Written:
+    """Extend ``previous`` over ``messages``, without their sensitive data, in ``language``. Never fails.
+
+    ``turn`` is the one that writes it: its lease is held meanwhile.
+    """
     clean = redacted(messages)
     max_tokens = call.services.plan.memory.summary.max_tokens
-    count, language = call.services.counter.count, turn["language"]
+    count = call.services.counter.count
     known = known_words(previous, clean, call.services.plan)
 
     def extractive(reason: SummaryReason, usage: list[CallUsage]) -> Written:

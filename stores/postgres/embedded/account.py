@@ -34,11 +34,6 @@ class Account:
         """No other groups for a switched account, so that nothing of root's is left."""
         return None if self.user is None else []
 
-    @property
-    def uid(self) -> int:
-        """The number of the account."""
-        return os.geteuid() if self.user is None else self.user
-
     def run(
         self, command: Sequence[str | Path], folder: Path, *, seconds: float
     ) -> subprocess.CompletedProcess[str]:
