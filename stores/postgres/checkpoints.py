@@ -135,7 +135,7 @@ async def prune(database: Database, *, keep: int = TURNS_KEPT_FOR_TIME_TRAVEL) -
 
     Values that a kept checkpoint still uses stay. Returns how many threads were pruned.
     """
-    async with database.connection() as connection:
+    async with database.operator() as connection:
         threads = await (await connection.execute(_THREADS_WITH_OLD, {"keep": keep})).fetchall()
     return sum([await _delete_from(database, row, _OLD, {"keep": keep}) for row in threads])
 
@@ -145,7 +145,7 @@ async def remove_leftovers(database: Database) -> int:
 
     So the thread goes on from the end of its last whole turn. Returns how many threads had some (C-12).
     """
-    async with database.connection() as connection:
+    async with database.operator() as connection:
         threads = await (await connection.execute(_THREADS_WITH_LEFTOVERS)).fetchall()
     return sum([await _delete_from(database, row, _LEFTOVERS, {}) for row in threads])
 
@@ -154,7 +154,7 @@ async def _delete_from(
     database: Database, thread: dict[str, Any], which: LiteralString, values: dict[str, Any]
 ) -> bool:
     """Delete checkpoints of one thread, while no turn of it can begin; False when one is running."""
-    async with database.transaction() as connection:
+    async with database.operator() as connection:
         cursor = await connection.execute(
             "select 1 from recuerdo.conversations v where v.tenant = %(tenant)s and v.id = %(id)s"
             f" and {_NOTHING_RUNS} for update",
@@ -208,5 +208,9 @@ async def _set_up(database: Database, saver: AsyncPostgresSaver) -> bool:
         return False
     await saver.setup()
     async with database.connection() as connection:
+        # The worker removes checkpoints as the operator.
+        await connection.execute(
+            "grant select, delete on checkpoints, checkpoint_blobs, checkpoint_writes to recuerdo_operator"
+        )
         await connection.execute("delete from recuerdo.jobs where lease_holder = %s", (holder,))
     return True

@@ -8,6 +8,7 @@ from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL, Composed
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from recuerdo.state.errors import StoreError
@@ -20,6 +21,15 @@ Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
 
 _CONNECT_SECONDS = 10
+# The setting "role" is what SET ROLE sets.
+_AS_TENANT = SQL(
+    "begin; select set_config('role', 'recuerdo_tenant', true), set_config('recuerdo.tenant', {tenant}, true)"
+)
+# LangGraph's tables stand where the search path of the role that logged in says: "$user" would be another now.
+_AS_OPERATOR = SQL(
+    "begin; select set_config('search_path', string_agg(quote_ident(name), ','), true)"
+    " from unnest(current_schemas(false)) as name; set local role recuerdo_operator"
+)
 # SQLSTATE classes that say the connection is gone, not that the statement was wrong.
 _LOST = ("08", "57P")
 
@@ -85,6 +95,32 @@ class Database:
         """A connection inside one transaction: all is written, or nothing."""
         async with self.connection() as connection, connection.transaction():
             yield connection
+
+    @asynccontextmanager
+    async def tenant(self, tenant: str) -> AsyncIterator[Connection]:
+        """One transaction that sees and writes the rows of ``tenant`` and no other's, whatever it asks for (OR-6)."""
+        async with self._begun(_AS_TENANT.format(tenant=tenant)) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def operator(self) -> AsyncIterator[Connection]:
+        """One transaction that sees every tenant's rows: for the worker, never on behalf of a user."""
+        async with self._begun(_AS_OPERATOR) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _begun(self, begin: SQL | Composed) -> AsyncIterator[Connection]:
+        """Role and tenant end with the transaction, so behind a pooler nobody else inherits them."""
+        async with self.connection() as connection:
+            # One trip to the server, not three.
+            await connection.execute(begin, prepare=False)
+            try:
+                yield connection
+            except BaseException:
+                if not connection.closed:
+                    await connection.rollback()
+                raise
+            await connection.commit()
 
     async def close(self) -> None:
         """Close the pool."""

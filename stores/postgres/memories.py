@@ -170,7 +170,7 @@ class Memories:
     async def add(self, assistant: str, user: str, memory: NewMemory, at: datetime) -> WaitingVector:
         """Write one memory outside a turn, with its audit entry; its vector waits for the index."""
         require_scope(assistant=assistant, user=user)
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             (written,) = await write_memories(connection, self._tenant, assistant, user, [memory], at, None)
             return written
 
@@ -191,7 +191,7 @@ class Memories:
     async def any(self, assistant: str, user: str, now: datetime) -> bool:
         """Whether anything of the user's is in force at ``now``."""
         require_scope(assistant=assistant, user=user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(
                 f"select 1 from recuerdo.user_memory where {_IN_FORCE} limit 1",
                 self._scope(assistant, user, now),
@@ -213,7 +213,7 @@ class Memories:
         """
         require_scope(assistant=assistant, user=user)
         scope = self._scope(assistant, user, now)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(binary=True)
             await cursor.execute(
                 f"select id, embedding from recuerdo.user_memory where {_IN_FORCE}"
@@ -231,7 +231,7 @@ class Memories:
         That is: no more than ``scanned``. In no order.
         """
         require_scope(assistant=assistant, user=user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(binary=True, row_factory=tuple_row)
             await cursor.execute(
                 _SEARCH_ROWS,
@@ -247,7 +247,7 @@ class Memories:
     async def confirm(self, memory_id: UUID, assistant: str, user: str, now: datetime) -> bool:
         """The user says that it is so: kept for 90 days from now (C-6). False when there is none in force."""
         require_scope(assistant=assistant, user=user)
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(
                 "update recuerdo.user_memory set status = 'confirmed', confidence = 1,"
                 " confirmed_at = %(now)s, updated_at = %(now)s, expires_at = %(expires_at)s"
@@ -268,7 +268,7 @@ class Memories:
         require_scope(assistant=assistant, user=user)
         where = "tenant = %(tenant)s and assistant = %(assistant)s and user_id = %(user)s and id = %(id)s"
         values = {"tenant": self._tenant, "assistant": assistant, "user": user, "id": memory_id}
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             return bool(
                 await delete_with_audit(connection, "user_memory", where, values, "forgotten", user, at)
             )
@@ -277,7 +277,7 @@ class Memories:
         self, assistant: str, user: str, now: datetime, which: LiteralString, **values: Any
     ) -> list[StoredMemory]:
         require_scope(assistant=assistant, user=user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(StoredMemory))
             await cursor.execute(
                 f"select {_COLUMNS} from recuerdo.user_memory where {_IN_FORCE}{which}",
@@ -324,7 +324,7 @@ async def write_memories(
 
 async def waiting_vectors(database: Database, *, limit: int) -> list[WaitingVector]:
     """Memories of every tenant whose vector waits, longest first: work of the worker."""
-    async with database.connection() as connection:
+    async with database.operator() as connection:
         cursor = await connection.execute(
             "select id, tenant, assistant, user_id as user, text, embedding, embedder,"
             " vector_waiting_since as since from recuerdo.user_memory"
@@ -338,7 +338,7 @@ async def waiting_vectors(database: Database, *, limit: int) -> list[WaitingVect
 
 async def store_embeddings(database: Database, vectors: Sequence[WaitingVector]) -> None:
     """Keep the embeddings beside the texts they were made of, unless a text has changed meanwhile."""
-    async with database.connection() as connection:
+    async with database.operator() as connection:
         await connection.cursor().executemany(
             "update recuerdo.user_memory set embedding = %(embedding)s, embedder = %(embedder)s"
             " where tenant = %(tenant)s and id = %(id)s and text = %(text)s",
@@ -358,7 +358,7 @@ async def mark_indexed(database: Database, vectors: Sequence[WaitingVector]) -> 
         "texts": [vector.text for vector in vectors],
         "since": [vector.since for vector in vectors],
     }
-    async with database.transaction() as connection:
+    async with database.operator() as connection:
         await connection.execute(
             "update recuerdo.user_memory kept set vector_waiting_since = null"
             " from unnest(%(ids)s::uuid[], %(texts)s::text[], %(since)s::timestamptz[])"
@@ -384,7 +384,7 @@ async def mark_all_waiting(database: Database, tenant: str, assistant: str, now:
     Returns how many memories wait now.
     """
     require_scope(tenant=tenant, assistant=assistant)
-    async with database.connection() as connection:
+    async with database.tenant(tenant) as connection:
         cursor = await connection.execute(
             "update recuerdo.user_memory set vector_waiting_since = coalesce(vector_waiting_since, %s)"
             " where tenant = %s and assistant = %s",
@@ -395,7 +395,7 @@ async def mark_all_waiting(database: Database, tenant: str, assistant: str, now:
 
 async def waiting_deletions(database: Database, *, limit: int) -> list[VectorDeletion]:
     """Vectors of every tenant whose memory is gone, longest first: work of the worker."""
-    async with database.connection() as connection:
+    async with database.operator() as connection:
         # A replay may have written the same memory again; then its vector is wanted.
         await connection.execute(
             "delete from recuerdo.vector_deletions gone using recuerdo.user_memory kept"
@@ -411,7 +411,7 @@ async def waiting_deletions(database: Database, *, limit: int) -> list[VectorDel
 
 async def deleted_from_index(database: Database, vectors: Sequence[VectorDeletion]) -> None:
     """The index no longer has these vectors."""
-    async with database.connection() as connection:
+    async with database.operator() as connection:
         await connection.execute(
             "delete from recuerdo.vector_deletions where id = any(%s)", ([vector.id for vector in vectors],)
         )

@@ -80,7 +80,7 @@ class Preferences:
     async def all(self, user: str, now: datetime) -> dict[str, Preference]:
         """Every preference that is in force at ``now``, by key (RF-32, IM-53)."""
         require_scope(user=user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(Preference))
             await cursor.execute(
                 f"select {_COLUMNS} from recuerdo.user_preferences"
@@ -94,7 +94,7 @@ class Preferences:
     ) -> None:
         """Write one preference, with its audit entry."""
         require_scope(user=user)
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             await write_preferences(connection, self._tenant, user, [change], at, turn)
 
     async def delete(self, user: str, key: str, at: datetime) -> bool:
@@ -102,7 +102,7 @@ class Preferences:
         require_scope(user=user)
         where = "tenant = %(tenant)s and user_id = %(user)s and key = %(key)s"
         values = {"tenant": self._tenant, "user": user, "key": key}
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             return bool(
                 await delete_with_audit(connection, "user_preferences", where, values, "forgotten", user, at)
             )

@@ -19,7 +19,7 @@ async def forget_all(database: Database, tenant: str, user: str, at: datetime) -
     require_scope(tenant=tenant, user=user)
     where = "tenant = %(tenant)s and user_id = %(user)s"
     values = {"tenant": tenant, "user": user}
-    async with database.transaction() as connection:
+    async with database.tenant(tenant) as connection:
         memories = await delete_with_audit(connection, "user_memory", where, values, "forgotten", user, at)
         preferences = await delete_with_audit(
             connection, "user_preferences", where, values, "forgotten", user, at
@@ -46,7 +46,7 @@ async def delete_expired(
         "tenant": tenant,
         "spared": list(spared),
     }
-    async with database.transaction() as connection:
+    async with database.operator() as connection:
         memories = await delete_with_audit(connection, "user_memory", over, values, "expired", actor, now)
         preferences = await delete_with_audit(
             connection, "user_preferences", over, values, "expired", actor, now

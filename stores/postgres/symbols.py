@@ -35,7 +35,7 @@ class SymbolInterest:
         Raises ScopeError without a user.
         """
         require_scope(user=user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(Interest))
             await cursor.execute(
                 "select symbol, count(*) as count, max(mentioned_at) as last_mentioned"

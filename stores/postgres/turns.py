@@ -271,7 +271,7 @@ class TurnLog:
 
     async def release(self, ticket: UUID) -> None:
         """Give up a reservation."""
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             await connection.execute(
                 "update recuerdo.conversations set lease_turn = null, lease_ticket = null, lease_until = null"
                 " where tenant = %s and lease_ticket = %s",
@@ -280,7 +280,7 @@ class TurnLog:
 
     async def extend_lease(self, turn: UUID, lease: timedelta) -> None:
         """Hold the lease for ``lease`` from now. Raises BusyError when another turn has taken it."""
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(
                 "update recuerdo.conversations set lease_until = clock_timestamp() + %s"
                 " where tenant = %s and lease_turn = %s",
@@ -295,7 +295,7 @@ class TurnLog:
         So a tool's whole result can be read by reference in the same turn. Raises BusyError when the turn no
         longer holds its lease.
         """
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             held = await self._hold(connection, turn)
             if held is None:
                 await self._check_needs_no_lease(connection, turn)
@@ -311,7 +311,7 @@ class TurnLog:
         Returns:
             The memories whose vectors wait for the index.
         """
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             held = await self._hold(connection, outcome.turn)
             if held is None:
                 await self._check_needs_no_lease(connection, outcome.turn)
@@ -364,7 +364,7 @@ class TurnLog:
         """The conversation in short; None when there is none or it is not the user's (RF-42)."""
         require_scope(conversation=conversation)
         _require_session(user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(ConversationInfo))
             await cursor.execute(
                 _SELECT_CONVERSATIONS + " where tenant = %s and id = %s and user_id is not distinct from %s",
@@ -375,7 +375,7 @@ class TurnLog:
     async def conversations(self, user: str, *, limit: int = 50) -> list[ConversationInfo]:
         """The user's conversations that have turns, newest first. Anonymous sessions cannot be listed."""
         require_scope(user=user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(ConversationInfo))
             await cursor.execute(
                 _SELECT_CONVERSATIONS + " where tenant = %s and user_id = %s and exists (select 1"
@@ -390,14 +390,14 @@ class TurnLog:
         self, conversation: str, user: str | None, *, limit: int | None = None
     ) -> list[StoredMessage]:
         """The newest ``limit`` messages (None: all) with role, text and time, oldest first (RF-2)."""
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(StoredMessage))
             await cursor.execute(_SELECT_MESSAGES, {**self._scope(conversation, user), "limit": limit})
             return await cursor.fetchall()
 
     async def usage(self, conversation: str, user: str | None) -> Usage:
         """Tokens and cost of all turns of the conversation, previews too: they are billed (RF-21, IM-15)."""
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(_SUM_USAGE, self._scope(conversation, user))
             row = await cursor.fetchone()
         assert row is not None, "an aggregate gives one row"
@@ -406,7 +406,7 @@ class TurnLog:
     async def record(self, turn: UUID, user: str | None) -> dict[str, Any] | None:
         """What went into the turn's requests; None when it is not the user's or has left none (IM-45)."""
         _require_session(user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(
                 "select record from recuerdo.turns"
                 " where tenant = %s and id = %s and user_id is not distinct from %s",
@@ -419,7 +419,7 @@ class TurnLog:
         """As ``record``, of the newest turn that left one; ``conversation`` None: of any of the user's."""
         require_scope(**({"conversation": conversation} if user is None or conversation is not None else {}))
         _require_session(user)
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(
                 "select record from recuerdo.turns where tenant = %(tenant)s and record is not null"
                 " and user_id is not distinct from %(user)s"
@@ -432,7 +432,7 @@ class TurnLog:
 
     async def tool_result(self, conversation: str, message_id: str, user: str | None) -> str | None:
         """The whole text of a tool's message that the prompt had a part of; None when not the user's."""
-        async with self._database.connection() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(
                 "select m.content from recuerdo.messages m"
                 " join recuerdo.turns t on t.tenant = m.tenant and t.id = m.turn_id"
@@ -452,7 +452,7 @@ class TurnLog:
         see ``checkpoints.delete_thread``.
         """
         scope = self._scope(conversation, user)
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(_LOCK_CONVERSATION, {**scope, "turn": None, "ticket": None})
             row = await cursor.fetchone()
             if row is None:
@@ -483,7 +483,7 @@ class TurnLog:
         _require_session(asked.user)
         deadline = asyncio.get_running_loop().time() + wait.total_seconds()
         while True:
-            async with self._database.transaction() as connection:
+            async with self._database.tenant(self._tenant) as connection:
                 if await self._take_lease(connection, asked, turn, lease):
                     yield connection
                     return
@@ -601,7 +601,7 @@ class TurnLog:
         usage: Usage,
     ) -> None:
         error = storable(error)[:_ERROR_CHARACTERS] if error else None
-        async with self._database.transaction() as connection:
+        async with self._database.tenant(self._tenant) as connection:
             held = await self._hold(connection, turn)
             if held is None:
                 await self._end_preview(connection, turn, status, at, error, usage)
@@ -647,7 +647,7 @@ class TurnLog:
 
 async def fail_abandoned(database: Database, now: datetime) -> int:
     """Mark turns of every tenant whose lease has expired as failed, and release them. Returns how many."""
-    async with database.transaction() as connection:
+    async with database.operator() as connection:
         cursor = await connection.execute(
             "select tenant, id, lease_turn from recuerdo.conversations"
             " where lease_until <= clock_timestamp() for update skip locked"
