@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from recuerdo.state.errors import StoreError
+from pydantic import SecretStr
+
+from recuerdo.state.errors import SettingsError, StoreError
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.endpoint import Endpoint
+from recuerdo.stores.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -16,6 +20,11 @@ if TYPE_CHECKING:
 
 sentences = load_sentences(__package__, "embeddings_sentences.yaml")
 
+BUNDLED = "bundled"
+"""What ``RECUERDO_EMBEDDINGS`` says for the model in the installed package."""
+
+# The client wants a key; servers on the user's own machines look at none.
+_NO_KEY = SecretStr("none")
 # What a vector can say of a text is said in its beginning, and the bundled model's time grows with length.
 MAX_CHARACTERS = 2_000
 # Texts per hold of the model: a question need not wait until a whole rebuild is embedded.
@@ -42,6 +51,23 @@ class Embedder(Protocol):
     async def embed_query(self, text: str) -> list[float]:
         """The vector of a text to search with: some models make it otherwise. Raises StoreError."""
         ...
+
+
+def build_embedder(settings: Settings) -> Embedder:
+    """The embedder that the settings name: the bundled model, or a model of an OpenAI-compatible server.
+
+    Raises SettingsError when the base URL cannot be one, or when there is no place to find the model.
+    """
+    if settings.embeddings in (None, BUNDLED):
+        return BundledEmbedder()
+    base_url = settings.openai_base_url
+    if not (settings.openai_api_key or base_url):
+        raise SettingsError(sentences("embeddings_without_endpoint", model=settings.embeddings))
+    # Late, for its import time.
+    from recuerdo.stores.openai_embeddings import connect
+
+    endpoint = Endpoint.parse(base_url.get_secret_value() if base_url else None)
+    return LangChainEmbedder(connect(settings.embeddings, settings.openai_api_key or _NO_KEY, endpoint))
 
 
 class BundledEmbedder:

@@ -39,6 +39,8 @@ class Settings(BaseSettings):
     model: str | None = Field(default=None, validation_alias="RECUERDO_MODEL")
     layout: Layout = Field(default="tail_system", validation_alias="RECUERDO_LAYOUT")
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
+    chroma_url: str | None = Field(default=None, validation_alias="CHROMA_URL")
+    embeddings: str | None = Field(default=None, validation_alias="RECUERDO_EMBEDDINGS")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: SecretStr | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
 

@@ -26,6 +26,7 @@ from recuerdo.stores.postgres.memories import (
 )
 from recuerdo.stores.postgres.retention import delete_expired
 from recuerdo.stores.postgres.turns import fail_abandoned
+from recuerdo.stores.reindex import restore_lost
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ ACTOR = "worker"
 _PERIODS = {
     "abandoned_turns": timedelta(minutes=1),
     "vector_deletions": timedelta(seconds=30),
+    "lost_vectors": timedelta(hours=1),
     "vectors": timedelta(seconds=30),
     "leftovers": timedelta(minutes=10),
     "checkpoints": timedelta(hours=1),
@@ -77,6 +79,7 @@ class Worker:
         self._jobs: dict[str, Callable[[datetime], Awaitable[object]]] = {
             "abandoned_turns": lambda now: fail_abandoned(database, now),
             "vector_deletions": self._delete_vectors,
+            "lost_vectors": lambda now: restore_lost(database, index, now),
             "vectors": self._index_vectors,
             "leftovers": lambda now: remove_leftovers(database),
             "checkpoints": lambda now: prune(database),

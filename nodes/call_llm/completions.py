@@ -9,8 +9,8 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from recuerdo.nodes.call_llm.endpoint import Endpoint
 from recuerdo.nodes.call_llm.failures import BrokenReplyError, sentences
+from recuerdo.stores.endpoint import Endpoint
 
 # Seconds. Reading is long: a model on the user's own processor may think that long before its first word.
 TIMEOUT = openai.Timeout(connect=5.0, read=120.0, write=30.0, pool=5.0)

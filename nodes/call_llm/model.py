@@ -3,10 +3,10 @@
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from recuerdo.nodes.call_llm.endpoint import Endpoint
 from recuerdo.nodes.call_llm.offline import OfflineResponder
 from recuerdo.state.errors import SettingsError
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.endpoint import Endpoint
 from recuerdo.stores.settings import Settings
 
 sentences = load_sentences(__package__)

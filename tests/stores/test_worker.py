@@ -18,7 +18,15 @@ from recuerdo.stores.postgres.turns import NewTurn, TurnLog
 from recuerdo.stores.worker import Worker
 
 NOW = datetime(2025, 12, 5, 16, 30, tzinfo=UTC)
-JOBS = {"abandoned_turns", "vector_deletions", "vectors", "leftovers", "checkpoints", "expired"}
+JOBS = {
+    "abandoned_turns",
+    "vector_deletions",
+    "lost_vectors",
+    "vectors",
+    "leftovers",
+    "checkpoints",
+    "expired",
+}
 
 
 class Index(NoIndex):
@@ -45,9 +53,12 @@ class Index(NoIndex):
         for memory_id in ids:
             self.vectors.pop(memory_id, None)
 
+    async def count(self, tenant: str, assistant: str) -> int:
+        return sum(vector[:2] == (tenant, assistant) for vector in self.vectors.values())
+
     async def reset(self, tenant: str, assistant: str) -> None:
         self.changed = False
-        self.vectors.clear()
+        self.vectors = {k: v for k, v in self.vectors.items() if v[:2] != (tenant, assistant)}
 
 
 class Embedder:
@@ -129,6 +140,23 @@ async def test_fault_11_index_of_another_embedder_is_written_anew(
     index.changed = True
     await worker.run_due(NOW + timedelta(minutes=1))
     assert set(index.vectors) == {str(old), str(new)}
+
+
+async def test_c_10_an_index_that_was_lost_is_written_anew_by_itself(
+    database: Database, index: Index, memories: Memories
+) -> None:
+    kept = [await add(memories, "uno"), await add(memories, "dos")]
+    other = Memories(database, "t2")
+    apart = (await other.add("A1", "u1", NewMemory("qa", "tres", "es", 1.0), NOW)).id
+    worker = worker_of(database, index)
+    await worker.run_due(NOW)
+    before = dict(index.vectors)
+    assert set(before) == {str(memory) for memory in (*kept, apart)}
+    del index.vectors[str(kept[0])], index.vectors[str(kept[1])]
+    await worker.run_due(NOW + timedelta(hours=1))
+    assert index.vectors == before
+    await worker.run_due(NOW + timedelta(hours=2))
+    assert await waiting_vectors(database, limit=9) == []
 
 
 async def test_rf_32_c_33_expired_memories_go_with_their_vectors(

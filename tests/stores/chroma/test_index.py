@@ -7,10 +7,17 @@ from recuerdo.state.sentences import Sentence
 from recuerdo.stores.chroma import Hit, MemoryIndex, NoIndex, VectorItem, open_index
 
 
-@pytest.fixture(params=["chroma", "memory"])
+@pytest.fixture(params=["folder", "server", "memory"])
 async def index(request, tmp_path, embedder):
-    opened = MemoryIndex() if request.param == "memory" else await open_index(tmp_path / "v", embedder())
+    if request.param == "memory":
+        opened = MemoryIndex()
+    else:
+        url = request.getfixturevalue("chroma_server") if request.param == "server" else None
+        opened = await open_index(tmp_path / "v", embedder(), url)
     yield opened
+    for tenant in ("t1", "t2"):  # the server is every test's
+        for assistant in ("A1", "A2"):
+            await opened.reset(tenant, assistant)
     await opened.close()
 
 

@@ -97,8 +97,8 @@ async def test_fault_12_a_collection_with_chromas_own_function_is_reset_too(open
     index = await opened()
 
     def foreign():
-        index._folder._server.create_database("tenant-t1")
-        index._folder._server.create_collection(
+        index._chroma._server.create_database("tenant-t1")
+        index._chroma._server.create_collection(
             "A1_memories",
             configuration={"embedding_function": DefaultEmbeddingFunction()},
             database="tenant-t1",
@@ -106,7 +106,7 @@ async def test_fault_12_a_collection_with_chromas_own_function_is_reset_too(open
 
     from chromadb.utils.embedding_functions import DefaultEmbeddingFunction
 
-    await index._folder.run(foreign)
+    await index._chroma.run(foreign)
     with pytest.raises(EmbedderChanged):
         await index.query("t1", "A1", "u", vector(1), 3)
     await index.reset("t1", "A1")
@@ -260,7 +260,7 @@ async def test_a_closed_index_says_so(opened):
 
 async def test_chroma_runs_in_its_own_thread(opened):
     index = await opened()
-    names = {await index._folder.run(lambda: threading.current_thread().name) for _ in range(5)}
+    names = {await index._chroma.run(lambda: threading.current_thread().name) for _ in range(5)}
     assert names == {"recuerdo-chroma_0"}
 
 
@@ -273,7 +273,7 @@ async def test_a_panic_in_chroma_is_a_store_error(opened):
 
     index = await opened()
     with pytest.raises(StoreError, match="PanicException"):
-        await index._folder.run(panic)
+        await index._chroma.run(panic)
     assert await index.count("t1", "A1") == 0
 
 
@@ -346,11 +346,11 @@ async def test_et_27_the_collection_has_the_assistants_name_and_holds_no_text(op
     await index.upsert("t1", "A1", [VectorItem("m", "user123", vector(1))])
 
     def look():
-        server = index._folder._server
+        server = index._chroma._server
         names = [found.name for found in server.list_collections(database="tenant-t1")]
-        return names, index._folder.find("t1", "A1").get(include=["metadatas", "documents"])
+        return names, index._chroma.find("t1", "A1").get(include=["metadatas", "documents"])
 
-    names, held = await index._folder.run(look)
+    names, held = await index._chroma.run(look)
     assert names == ["A1_memories"]
     assert (held["metadatas"], held["documents"]) == ([{"user_id": "user123"}], [None])
 
@@ -360,7 +360,7 @@ async def test_a_look_makes_no_database(opened, vector):
     await index.query("stranger", "A1", "u", vector(1), 3)
     await index.count("stranger", "A1")
     await index.delete("stranger", "A1", ["m"])
-    databases = await index._folder.run(lambda: index._folder._server.list_databases())
+    databases = await index._chroma.run(lambda: index._chroma._server.list_databases())
     assert [database["name"] for database in databases] == ["default_database"]
 
 

@@ -1,15 +1,16 @@
-"""The vector index in embedded Chroma."""
+"""The vector index in Chroma, embedded in a folder or on a server."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recuerdo.state.errors import StoreError
-from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.chroma.connection import ChromaConnection, sentences
 from recuerdo.stores.chroma.folder import ChromaFolder, acquire, release
 from recuerdo.stores.chroma.index import EmbedderChanged, Hit, NoIndex, VectorIndex, VectorItem
+from recuerdo.stores.chroma.server import ChromaServer
 from recuerdo.stores.embeddings import Embedder
 
 if TYPE_CHECKING:
@@ -18,18 +19,19 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-sentences = load_sentences(__package__)
-
 # Vectors per call: other queries run in between, and Chroma holds Python up while it takes them in.
 _BATCH = 100
 
 
-async def open_index(folder: Path, embedder: Embedder) -> VectorIndex:
-    """The index in ``folder`` for vectors of ``embedder``; shared by all who open it in this process.
+async def open_index(folder: Path, embedder: Embedder, url: str | None = None) -> VectorIndex:
+    """The index for vectors of ``embedder``: on the server at ``url``, else in ``folder``.
 
-    Never raises for what stands in its way: a folder in use by another process, without permission or
-    damaged gives a NoIndex that says why (``unavailable``).
+    A folder is shared by all who open it in this process. One that is in use by another process, without
+    permission or damaged gives a NoIndex that says why (``unavailable``). A server that does not answer is
+    asked again at each call. Raises SettingsError when ``url`` is no address.
     """
+    if url is not None:
+        return ChromaIndex(ChromaServer(url), embedder)
     try:
         opened = await asyncio.to_thread(acquire, folder)
     except BlockingIOError:
@@ -42,7 +44,7 @@ async def open_index(folder: Path, embedder: Embedder) -> VectorIndex:
 
 
 class ChromaIndex:
-    """A :class:`~recuerdo.stores.chroma.index.VectorIndex` in one folder; made by :func:`open_index`.
+    """A :class:`~recuerdo.stores.chroma.index.VectorIndex` in one Chroma; made by :func:`open_index`.
 
     A database per tenant, a collection per assistant, each made at its first write. A vector's metadata is
     the user's id alone.
@@ -50,8 +52,8 @@ class ChromaIndex:
 
     unavailable = None
 
-    def __init__(self, folder: ChromaFolder, embedder: Embedder) -> None:
-        self._folder = folder
+    def __init__(self, connection: ChromaConnection, embedder: Embedder) -> None:
+        self._chroma = connection
         self._embedder = embedder.name
         self._closed = False
 
@@ -87,22 +89,46 @@ class ChromaIndex:
 
     async def reset(self, tenant: str, assistant: str) -> None:
         """See VectorIndex."""
-        await self._run(self._folder.drop, tenant, assistant)
+        await self._run(self._drop, tenant, assistant)
 
     async def close(self) -> None:
         """See VectorIndex. The last index of the process on a folder gives its lock back."""
         if not self._closed:
             self._closed = True
-            await asyncio.to_thread(release, self._folder)
+            await asyncio.to_thread(_let_go, self._chroma)
 
-    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _run(
+        self,
+        call: Callable[Concatenate[str, str, P], T],
+        tenant: str,
+        assistant: str,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
         if self._closed:
             raise StoreError(sentences("index_closed"))
-        return await self._folder.run(partial(call, *args, **kwargs))
+        return await self._chroma.run(partial(self._found, call, tenant, assistant, *args, **kwargs))
+
+    def _found(
+        self,
+        call: Callable[Concatenate[str, str, P], T],
+        tenant: str,
+        assistant: str,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """The call, once more when another process has replaced the collection meanwhile."""
+        from chromadb.errors import NotFoundError
+
+        try:
+            return call(tenant, assistant, *args, **kwargs)
+        except NotFoundError:
+            self._chroma.forget(tenant, assistant)
+            return call(tenant, assistant, *args, **kwargs)
 
     def _upsert(self, tenant: str, assistant: str, items: Sequence[VectorItem]) -> None:
         dimensions = len(items[0].embedding)
-        collection = self._folder.find(tenant, assistant) or self._folder.create(
+        collection = self._chroma.find(tenant, assistant) or self._chroma.create(
             tenant, assistant, {"embedder": self._embedder, "dimensions": dimensions}
         )
         self._check_embedder(collection, dimensions)
@@ -113,19 +139,19 @@ class ChromaIndex:
         )
 
     def _delete(self, tenant: str, assistant: str, ids: list[str]) -> None:
-        collection = self._folder.find(tenant, assistant)
+        collection = self._chroma.find(tenant, assistant)
         if collection is not None:
             collection.delete(ids=ids)
 
     def _delete_user(self, tenant: str, assistant: str, user: str) -> None:
-        collection = self._folder.find(tenant, assistant)
+        collection = self._chroma.find(tenant, assistant)
         if collection is not None:
             collection.delete(where={"user_id": user})
 
     def _query(
         self, tenant: str, assistant: str, user: str, embedding: Sequence[float], limit: int
     ) -> list[Hit]:
-        collection = self._folder.find(tenant, assistant)
+        collection = self._chroma.find(tenant, assistant)
         if collection is None:
             return []
         self._check_embedder(collection, len(embedding))
@@ -139,8 +165,11 @@ class ChromaIndex:
         ]
 
     def _count(self, tenant: str, assistant: str) -> int:
-        collection = self._folder.find(tenant, assistant)
+        collection = self._chroma.find(tenant, assistant)
         return 0 if collection is None else collection.count()
+
+    def _drop(self, tenant: str, assistant: str) -> None:
+        self._chroma.drop(tenant, assistant)
 
     def _check_embedder(self, collection: "Collection", dimensions: int) -> None:
         metadata = collection.metadata or {}
@@ -148,3 +177,11 @@ class ChromaIndex:
         current = f"{self._embedder} ({dimensions})"
         if stored != current:
             raise EmbedderChanged(sentences("embedder_changed", stored=stored, current=current))
+
+
+def _let_go(connection: ChromaConnection) -> None:
+    """A folder is let go of by its last user, a server at once."""
+    if isinstance(connection, ChromaFolder):
+        release(connection)
+    else:
+        connection.close()
