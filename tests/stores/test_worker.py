@@ -154,6 +154,7 @@ async def test_c_10_an_index_that_was_lost_is_written_anew_by_itself(
     assert set(before) == {str(memory) for memory in (*kept, apart)}
     del index.vectors[str(kept[0])], index.vectors[str(kept[1])]
     await worker.run_due(NOW + timedelta(hours=1))
+    await worker.run_due(NOW + timedelta(hours=1, minutes=1))
     assert index.vectors == before
     await worker.run_due(NOW + timedelta(hours=2))
     assert await waiting_vectors(database, limit=9) == []
