@@ -8,6 +8,7 @@ import typer
 from recuerdo.cli.console import print_json, say, sentences
 from recuerdo.cli.options import AsJson
 from recuerdo.state.errors import InputError
+from recuerdo.stores.settings import Settings
 
 
 def market(
@@ -15,13 +16,21 @@ def market(
     at: Annotated[
         str | None, typer.Option(help="ISO 8601 with offset. Default: now.", metavar="INSTANT")
     ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(help="Time zone to show, such as America/Mexico_City. Default: the exchange's."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show whether an exchange is open, and when it opens and closes next."""
-    # pandas comes with it.
-    from recuerdo.stores.sources.calendar import MarketCalendar
+    # pandas comes with it, unless the sessions are in the cache.
+    from recuerdo.stores.sources.calendar import MarketCalendar, named_zone
+    from recuerdo.stores.sources.calendar_cache import CalendarCache
 
-    status = MarketCalendar().status(exchange, _instant(at))
+    calendar = MarketCalendar(CalendarCache(Settings.load().data / "calendars"))
+    status = calendar.status(exchange, _instant(at))
+    if zone is not None:
+        status = status.in_zone(named_zone(zone))
     times = {"at": status.at, "next_open": status.next_open, "next_close": status.next_close}
     shown = {name: time.isoformat() if time else None for name, time in times.items()}
     if as_json:

@@ -1,16 +1,25 @@
 """Trading intervals kept on disk, so that a warm start does not import pandas to know whether a market is open."""
 
+import hashlib
 import json
 import tempfile
 from datetime import datetime
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from recuerdo.stores.sources.sessions import Sessions
 
-# Another version of the library may know other holidays, another one of ours other corrections.
-_EDITION = f"{version('exchange-calendars')}-1"
+
+def _edition() -> str:
+    """Changes with the library, which may know other holidays, and with our corrections to it."""
+    ours = files("recuerdo.stores.sources.exchanges")
+    texts = b"".join((ours / name).read_bytes() for name in ("corrections.py", "library.py"))
+    return f"{version('exchange-calendars')}-{hashlib.sha256(texts).hexdigest()[:12]}"
+
+
+_EDITION = _edition()
 
 
 class CalendarCache:

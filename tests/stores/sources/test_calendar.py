@@ -1,10 +1,15 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from threading import Event
+from zoneinfo import ZoneInfo
 
 import pytest
+from exchange_calendars import get_calendar_names
 
 from recuerdo.state.errors import InputError
 from recuerdo.stores.sources.calendar import MarketCalendar
+from recuerdo.stores.sources.exchanges.library import build_sessions
+from recuerdo.stores.sources.sessions import Sessions
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +107,7 @@ def test_common_names_of_an_exchange_are_understood(
     assert calendar.status(alias, instant).next_open == calendar.status(exchange, instant).next_open
 
 
-@pytest.mark.parametrize("exchange", ["XXXX", "", "24/5", "__class__", "ñ" * 10_000])
+@pytest.mark.parametrize("exchange", ["XXXX", "", "24/6", "__class__", "../x", "ñ" * 10_000])
 def test_an_unknown_exchange_is_a_clear_error(calendar: MarketCalendar, exchange: str) -> None:
     with pytest.raises(InputError, match="XNYS, XNAS, XMEX") as caught:
         calendar.status(exchange, at("2025-12-05T10:30:00-06:00"))
@@ -125,9 +130,67 @@ def test_a_date_beyond_the_calendar_is_refused(calendar: MarketCalendar, exchang
 
 
 def test_bounds_of_one_exchange_are_named(calendar: MarketCalendar) -> None:
-    with pytest.raises(InputError, match="between 2026-01-05"):
-        calendar.status("XTAE", at("2025-06-01T12:00+03:00"))
-    assert calendar.status("XTAE", at("2026-03-02T12:00+02:00")).status == "open"
+    with pytest.raises(InputError, match="between 2021-01-01 and 2029-12-31"):
+        calendar.status("XSAU", at("2020-06-01T12:00+03:00"))
+
+
+def test_rf_18_every_exchange_of_the_library_can_be_asked(calendar: MarketCalendar) -> None:
+    noon = at("2026-06-03T12:00+00:00")
+    answers = {name: calendar.status(name, noon) for name in get_calendar_names(include_aliases=False)}
+    assert len(answers) > 70
+    never_closes = {name for name, answer in answers.items() if answer.next_open is None}
+    assert never_closes == {"24/7"}
+
+
+def test_no_holiday_of_tel_aviv_is_a_western_easter(calendar: MarketCalendar) -> None:
+    """What the library says under pandas 3, without an error: every feast on 2025-04-20."""
+    assert calendar.status("XTAE", at("2025-04-20T12:00+03:00")).status == "open"
+
+
+@pytest.mark.parametrize(
+    ("names", "instant"),
+    [
+        (("24/5", "FX", "FOREX"), "2025-12-24T18:00-05:00"),
+        (("us_futures", "CME", "CMES"), "2025-12-03T16:30-06:00"),
+        (("BIVA", "BMV", "XMEX"), "2025-07-01T07:45-06:00"),
+    ],
+)
+def test_markets_that_are_one_have_one_status(
+    calendar: MarketCalendar, names: tuple[str, ...], instant: str
+) -> None:
+    answers = [calendar.status(name, at(instant)) for name in names]
+    assert len({(answer.status, answer.next_open, answer.next_close) for answer in answers}) == 1
+
+
+def test_im_41_a_42_the_next_opening_in_the_user_s_zone(calendar: MarketCalendar) -> None:
+    mexico = ZoneInfo("America/Mexico_City")
+    status = calendar.status("XNYS", at("2025-12-06T11:00:00-06:00")).in_zone(mexico)
+    assert status.next_open is not None
+    assert status.next_open.isoformat() == "2025-12-08T08:30:00-06:00"
+    assert status.next_close is None
+    crypto = calendar.status("24/7", at("2025-12-06T17:00:00+00:00")).in_zone(mexico)
+    assert crypto.at.isoformat() == "2025-12-06T11:00:00-06:00"
+
+
+def test_who_asks_for_what_is_built_does_not_wait_for_a_build(
+    calendar: MarketCalendar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon = at("2025-12-05T12:00-05:00")
+    calendar.status("XNYS", noon)
+    building, go_on = Event(), Event()
+
+    def slow(code: str, day: datetime) -> Sessions:
+        building.set()
+        assert go_on.wait(10)
+        return build_sessions(code, day)
+
+    monkeypatch.setattr("recuerdo.stores.sources.calendar.build_sessions", slow)
+    with ThreadPoolExecutor(1) as pool:
+        cold = pool.submit(calendar.status, "XWAR", noon)
+        assert building.wait(10)
+        assert calendar.status("XNYS", noon).status == "open"
+        go_on.set()
+        assert cold.result(10).status == "closed"
 
 
 def test_a_year_turns_without_a_gap(calendar: MarketCalendar) -> None:

@@ -16,12 +16,12 @@ def refuse(code: str, at: datetime) -> None:
     raise AssertionError("built again")
 
 
-@pytest.mark.parametrize("exchange", ["XNYS", "XMEX", "XHKG"])
+@pytest.mark.parametrize("exchange", ["XNYS", "XMEX", "XHKG", "XTAE"])
 def test_rf_18_a_cached_calendar_says_what_a_built_one_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: str
 ) -> None:
     built = MarketCalendar(CalendarCache(tmp_path)).status(exchange, FRIDAY)
-    monkeypatch.setattr(calendar, "_build_sessions", refuse)
+    monkeypatch.setattr(calendar, "build_sessions", refuse)
 
     assert MarketCalendar(CalendarCache(tmp_path)).status(exchange, FRIDAY) == built
 
