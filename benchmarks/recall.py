@@ -8,6 +8,7 @@ which share of them (frac) is among the first 10, 20, 50. :func:`measure_scale` 
 import asyncio
 import json
 import math
+import os
 import re
 import statistics
 import tempfile
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 import psutil
 import yaml
+from langchain_core.embeddings import Embeddings
 
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import Sentence
@@ -93,12 +95,14 @@ def measure_scale() -> dict[str, Any]:
 async def _compare(talks: list[Talk]) -> dict[str, Any]:
     async with open_bench() as bench:
         keys = {talk.user: await remember(bench, talk) for talk in talks}
-        own = await _figures(talks, _recuerdo(bench, keys))
+        own = await figures(talks, recuerdo_search(bench, keys))
         peers = {
-            "chroma": await _figures(talks, _chroma(bench, keys)),
-            "langgraph_store": await _figures(talks, await _langgraph(bench, talks)),
-            "bm25": await _figures(talks, _bm25(talks)),
+            "chroma": await figures(talks, chroma_search(bench, keys)),
+            "langgraph_store": await figures(talks, await _langgraph(bench, talks)),
+            "bm25": await figures(talks, bm25_search(talks)),
         }
+        if mem0 := await _mem0(bench, talks):
+            peers["mem0"] = await figures(talks, mem0)
     return {**own, "peers": peers}
 
 
@@ -198,7 +202,8 @@ async def _write(bench: Bench, user: str, memories: list[NewMemory], at: datetim
     return [str(each.id) for each in written]
 
 
-async def _figures(talks: list[Talk], search: Search) -> dict[str, Any]:
+async def figures(talks: list[Talk], search: Search, cuts: Sequence[int] = CUTS) -> dict[str, Any]:
+    """How often evidence is among the first, in per cent, by the ``cuts``; by category at the first of them."""
     any_at, frac_at = defaultdict(list), defaultdict(list)
     by_category, spent = defaultdict(list), []
     await search(talks[0], talks[0].questions[0].text)
@@ -207,16 +212,16 @@ async def _figures(talks: list[Talk], search: Search) -> dict[str, Any]:
             started = time.perf_counter()
             found = await search(talk, question.text)
             spent.append((time.perf_counter() - started) * 1000)
-            for cut in CUTS:
+            for cut in cuts:
                 share = len(question.evidence.intersection(found[:cut])) / len(question.evidence)
                 any_at[str(cut)].append(share > 0)
                 frac_at[str(cut)].append(share)
-            by_category[question.category].append(any_at["10"][-1])
+            by_category[question.category].append(any_at[str(cuts[0])][-1])
     return {
         "questions": len(spent),
         "any_at": {cut: _percent(values) for cut, values in any_at.items()},
         "frac_at": {cut: _percent(values) for cut, values in frac_at.items()},
-        "any_at_10_by_category": {name: _percent(hits) for name, hits in sorted(by_category.items())},
+        f"any_at_{cuts[0]}_by_category": {name: _percent(hits) for name, hits in sorted(by_category.items())},
         "ms_p50": _percentile(spent, 50),
         "ms_p95": _percentile(spent, 95),
     }
@@ -225,7 +230,7 @@ async def _figures(talks: list[Talk], search: Search) -> dict[str, Any]:
 # Who searches
 
 
-def _recuerdo(bench: Bench, keys: dict[str, dict[str, str]]) -> Search:
+def recuerdo_search(bench: Bench, keys: dict[str, dict[str, str]]) -> Search:
     recall = Recall(bench.database, bench.index, bench.embedder, TENANT)
 
     async def search(talk: Talk, question: str) -> list[str]:
@@ -235,7 +240,7 @@ def _recuerdo(bench: Bench, keys: dict[str, dict[str, str]]) -> Search:
     return search
 
 
-def _chroma(bench: Bench, keys: dict[str, dict[str, str]]) -> Search:
+def chroma_search(bench: Bench, keys: dict[str, dict[str, str]]) -> Search:
     async def search(talk: Talk, question: str) -> list[str]:
         vector = await bench.embedder.embed_query(question)
         hits = await bench.index.query(TENANT, ASSISTANT, talk.user, vector, CUTS[-1])
@@ -261,7 +266,47 @@ async def _langgraph(bench: Bench, talks: list[Talk]) -> Search:
     return search
 
 
-def _bm25(talks: list[Talk]) -> Search:
+async def _mem0(bench: Bench, talks: list[Talk]) -> Search | None:
+    """mem0 with ``infer=False``, its vectors in Chroma; None where the package ``mem0ai`` is not installed."""
+    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(bench.folder / "mem0")}
+    try:
+        from mem0 import Memory  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return None
+    memory = Memory.from_config(
+        {
+            "vector_store": {"provider": "chroma", "config": {"path": str(bench.folder / "mem0-vectors")}},
+            "embedder": {"provider": "langchain", "config": {"model": _AsEmbeddings()}},
+            # Never called, but the package wants one.
+            "llm": {"provider": "openai", "config": {"api_key": "none"}},
+        }
+    )
+    for talk in talks:
+        for each in talk.said:
+            await asyncio.to_thread(
+                memory.add, each.text, user_id=talk.user, metadata={"key": each.key}, infer=False
+            )
+
+    async def search(talk: Talk, question: str) -> list[str]:
+        found = await asyncio.to_thread(
+            memory.search, question, filters={"user_id": talk.user}, top_k=CUTS[-1], threshold=0.0
+        )
+        return [hit["metadata"]["key"] for hit in found["results"]]
+
+    return search
+
+
+class _AsEmbeddings(Embeddings):
+    """The bundled embedder as LangChain's, for who takes that."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return asyncio.run(BundledEmbedder().embed(texts))
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+def bm25_search(talks: list[Talk]) -> Search:
     """BM25 as it is commonly set (k1 1.5, b .75), over words in lower case."""
     collections = {talk.user: _Bm25(talk.said) for talk in talks}
 
