@@ -1,36 +1,32 @@
-"""The plans that ship, and loading a plan by its name or from a YAML file."""
+"""Plans: the drafts that ship, and the signed revisions that are in force (design section 6).
 
-from importlib.resources import files
-from pathlib import Path
+``shipped`` reads drafts, ``merge`` brings approved proposals into one, ``revision`` is the canonical form and its
+signature, ``rows`` keeps revisions in PostgreSQL, ``office`` compiles, activates and stops, ``shelf`` gives what is
+in force, verified once per process, ``autonomy`` says what may pass without a person, ``diff`` compares.
+"""
 
-from recuerdo.state.errors import SettingsError
-from recuerdo.state.plan import Plan, read_plan
-from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.plans.autonomy import Autonomy, EmergencyStop, read_autonomy
+from recuerdo.stores.plans.office import SYSTEM, PlanOffice
+from recuerdo.stores.plans.revision import Revision, SealedRevision, seal_revision, unseal_revision
+from recuerdo.stores.plans.rows import Activation, RevisionEntry
+from recuerdo.stores.plans.shelf import PlanShelf
+from recuerdo.stores.plans.shipped import is_file, load_draft, load_plan, shipped_plans
 
-sentences = load_sentences(__package__)
-
-
-def shipped_plans() -> list[str]:
-    """Names of the plans that ship with Recuerdo."""
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in files(__package__).iterdir()
-        if entry.name.endswith(".yaml") and entry.name != "sentences.yaml"
-    )
-
-
-def load_plan(plan: str) -> Plan:
-    """The plan of that name, or the one in that ``.yaml`` file.
-
-    Raises SettingsError when there is no such plan or file, or when it is not valid.
-    """
-    if plan in shipped_plans():
-        return read_plan((files(__package__) / f"{plan}.yaml").read_text(encoding="utf-8"), plan)
-    path = Path(plan).expanduser()
-    if path.suffix not in {".yaml", ".yml"}:
-        raise SettingsError(sentences("plan_unknown", plan=plan, known=", ".join(shipped_plans())))
-    try:
-        return read_plan(path.read_text(encoding="utf-8"), plan)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "UTF-8"
-        raise SettingsError(sentences("plan_unreadable", plan=plan, reason=reason)) from None
+__all__ = [
+    "SYSTEM",
+    "Activation",
+    "Autonomy",
+    "EmergencyStop",
+    "PlanOffice",
+    "PlanShelf",
+    "Revision",
+    "RevisionEntry",
+    "SealedRevision",
+    "is_file",
+    "load_draft",
+    "load_plan",
+    "read_autonomy",
+    "seal_revision",
+    "shipped_plans",
+    "unseal_revision",
+]

@@ -1,0 +1,378 @@
+"""Where plans are compiled, put in force, taken back and stopped: each with a role, and with an entry in the audit.
+
+The only other way in is the first use of a plan that ships: it is compiled and put in force once for a tenant, by
+``SYSTEM``. After that nothing changes by itself, not even when a newer version ships with another YAML.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.resources import as_file
+
+from recuerdo.state.amendment import ApprovedProposal
+from recuerdo.state.errors import InputError, SettingsError
+from recuerdo.state.plan import Plan
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.keys import KeyFolder, KeyRecord
+from recuerdo.stores.packs import Pack, PackEntry, Packs, read_folder, seal, unseal
+from recuerdo.stores.plans import rows
+from recuerdo.stores.plans.autonomy import EmergencyStop, add_stop, read_stop
+from recuerdo.stores.plans.merge import merge
+from recuerdo.stores.plans.revision import (
+    Revision,
+    SealedRevision,
+    label,
+    reference,
+    seal_revision,
+    unseal_revision,
+)
+from recuerdo.stores.plans.shipped import load_plan, shipped_packs, shipped_plans
+from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
+from recuerdo.stores.postgres.roles import SUPERVISING, Role, require_role
+
+sentences = load_sentences(__package__)
+
+SYSTEM = "recuerdo"
+"""Who compiles and activates at the first use of a plan that ships."""
+
+Compiled = Callable[[Connection, Revision], Awaitable[None]]
+"""Called in the transaction of a compilation, once the revision is kept."""
+
+
+async def _nothing(connection: Connection, revision: Revision) -> None:
+    """Nothing else belongs to this compilation."""
+
+
+@dataclass(frozen=True)
+class _By:
+    """Who acts, when, and with which role; None: nobody's decision, the first use of what ships."""
+
+    actor: str
+    at: datetime
+    roles: tuple[Role, ...] | None = SUPERVISING
+
+
+class PlanOffice:
+    """The plans of one tenant.
+
+    Everything that changes raises ScopeError when the actor has not the role, StoreError when the database does
+    not answer; ``at`` is aware.
+    """
+
+    def __init__(self, database: Database, tenant: str, keys: KeyFolder) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._keys = keys
+        self.audit = GovernanceAudit(database, tenant, keys)
+
+    async def revisions(self, name: str | None = None) -> Sequence[rows.RevisionEntry]:
+        """Every revision of a plan, or of all, the newest first."""
+        async with self._database.tenant(self._tenant) as connection:
+            return await rows.list_revisions(connection, self._tenant, name)
+
+    async def read(self, name: str, number: int | None = None) -> tuple[SealedRevision, Revision]:
+        """A revision as it is kept and as it was verified; ``number`` None is the one in force.
+
+        Raises SettingsError when there is none, or it is refused.
+        """
+        async with self._database.tenant(self._tenant) as connection:
+            if number is None:
+                number = (await self._in_force(connection, name)).number
+            sealed = await self._sealed(connection, name, number)
+        return sealed, await self._verified(sealed)
+
+    async def compile_revision(
+        self,
+        draft: Plan,
+        approved: Sequence[ApprovedProposal] = (),
+        without: Sequence[str] = (),
+        *,
+        actor: str,
+        at: datetime,
+        also: Compiled = _nothing,
+    ) -> Revision:
+        """Make the next signed revision of a plan; it acts once it is activated (OR-20, OR-29).
+
+        What the parent carries of approved proposals comes along, ``approved`` is added, each proposal once;
+        ``without`` takes some out. ``also`` runs in the same transaction.
+
+        Raises InputError as :func:`merge` does, SettingsError when one of the packs is missing or refused.
+        """
+        packs = await self._pins(draft.packs)
+        async with self._database.tenant(self._tenant) as connection:
+            by = _By(actor, at)
+            return await self._compile(connection, draft, (approved, without), packs, by, also)
+
+    async def activate(self, name: str, number: int, *, actor: str, at: datetime) -> Revision:
+        """Put a revision in force: turns that begin from now on run under it.
+
+        Raises InputError when it is in force, SettingsError when it or one of its packs is missing or refused.
+        """
+        await self._require_supervisor(actor)
+        _, revision = await self.read(name, number)
+        await self._require_packs(revision)
+        async with self._database.tenant(self._tenant) as connection:
+            await self._activate(connection, revision, _By(actor, at))
+        return revision
+
+    async def rollback(self, name: str, number: int | None = None, *, actor: str, at: datetime) -> Revision:
+        """Return to an earlier revision; ``number`` None: to the one that was in force before (IM-50).
+
+        Raises InputError when there is none earlier, SettingsError as :meth:`activate` does.
+        """
+        await self._require_supervisor(actor)
+        async with self._database.tenant(self._tenant) as connection:
+            earlier = await self._earlier(connection, name, number)
+        return await self.activate(name, earlier, actor=actor, at=at)
+
+    async def stop(self, name: str, *, all_tools: bool, actor: str, at: datetime) -> EmergencyStop:
+        """Let no auto-approve rule of a plan hold from now on, with ``all_tools`` let every tool wait.
+
+        A stop that is on can only become stricter.
+        """
+        async with self._database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, SUPERVISING)
+            await rows.lock_plan(connection, self._tenant, name)
+            before = await read_stop(connection, self._tenant, name)
+            stop = EmergencyStop(all_tools or bool(before and before.all_tools), at, actor)
+            await self._write_stop(connection, name, before, stop, _By(actor, at))
+        return stop
+
+    async def lift(self, name: str, *, actor: str, at: datetime) -> None:
+        """End an emergency stop: an owner's decision. Raises InputError when there is none."""
+        async with self._database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, ("owner",))
+            await rows.lock_plan(connection, self._tenant, name)
+            before = await read_stop(connection, self._tenant, name)
+            if before is None:
+                raise InputError(sentences("no_stop", plan=name))
+            await self._write_stop(connection, name, before, None, _By(actor, at))
+
+    async def stop_of(self, name: str) -> EmergencyStop | None:
+        """The emergency stop that is on."""
+        async with self._database.tenant(self._tenant) as connection:
+            return await read_stop(connection, self._tenant, name)
+
+    async def rotate_key(self, *, actor: str, at: datetime) -> KeyRecord:
+        """Put a new signing key in the place of the present one: an owner's decision (A-28).
+
+        What the old one signed stays valid.
+        """
+        async with self._database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, ("owner",))
+            record = await asyncio.to_thread(self._keys.rotate, actor, at)
+            await self.audit.append(
+                connection,
+                AuditAct(at, actor, "key.rotated", record.key_id, before=record.retires, after=record.key_id),
+            )
+        return record
+
+    async def build_pack(self, pack: Pack, *, actor: str, at: datetime) -> bool:
+        """Seal a pack and keep it; False when it was there. It acts once a plan that names it is in force."""
+        await self._require_supervisor(actor)
+        return await self._keep_pack(pack, _By(actor, at))
+
+    async def packs(self) -> Sequence[PackEntry]:
+        """Every version of every pack, the newest of each first."""
+        return await Packs(self._database, self._tenant).all()
+
+    async def first_use(self, name: str, at: datetime) -> None:
+        """Compile and activate a plan that ships, with its packs, where it has no revision yet.
+
+        Raises SettingsError when no such plan ships, or when it has revisions and none is in force.
+        """
+        async with self._database.tenant(self._tenant) as connection:
+            known = await rows.newest_number(connection, self._tenant, name)
+        if known:
+            raise SettingsError(sentences("plan_not_active", plan=name))
+        await self._require_shipped(name)
+        draft = await asyncio.to_thread(load_plan, name)
+        by = _By(SYSTEM, at, roles=None)
+        for folder in shipped_packs(name):
+            with as_file(folder) as path:
+                await self._keep_pack(await asyncio.to_thread(read_folder, path, folder.name), by)
+        packs = await self._pins(draft.packs)
+        async with self._database.tenant(self._tenant) as connection:
+            await rows.lock_plan(connection, self._tenant, name)
+            # Another process may have been first.
+            if not await rows.newest_number(connection, self._tenant, name):
+                revision = await self._compile(connection, draft, ((), ()), packs, by, _nothing)
+                await self._activate(connection, revision, by)
+
+    async def _require_shipped(self, name: str) -> None:
+        if name not in shipped_plans():
+            own = {entry.name for entry in await self.revisions()}
+            known = ", ".join(sorted({*own, *shipped_plans()}))
+            raise SettingsError(sentences("plan_unknown", plan=name, known=known))
+
+    async def _compile(
+        self,
+        connection: Connection,
+        draft: Plan,
+        changes: tuple[Sequence[ApprovedProposal], Sequence[str]],
+        packs: dict[str, str],
+        by: _By,
+        also: Compiled,
+    ) -> Revision:
+        await self._require(connection, by)
+        await rows.lock_plan(connection, self._tenant, draft.name)
+        parent = await self._parent(connection, draft.name)
+        approved, without = changes
+        plan, included = merge(draft, parent.included if parent else (), approved, without)
+        number = await rows.newest_number(connection, self._tenant, draft.name) + 1
+        key = await asyncio.to_thread(self._keys.signing_key, by.actor, by.at)
+        sha256 = parent.sha256 if parent else None
+        sealed = seal_revision(self._tenant, plan, number, sha256, included, packs, key)
+        await rows.add_revision(connection, sealed, by.actor, by.at)
+        revision = await self._verified(sealed)
+        await also(connection, revision)
+        details = {"revision": revision.label, "parent": parent.label if parent else "", "key": key.key_id}
+        carried = {"included": [one.proposal for one in included], "without": list(without)}
+        await self.audit.append(
+            connection,
+            AuditAct(
+                by.at,
+                by.actor,
+                "plan.compiled",
+                draft.name,
+                before=sha256,
+                after=revision.sha256,
+                details={**details, **carried},
+            ),
+        )
+        return revision
+
+    async def _parent(self, connection: Connection, name: str) -> Revision | None:
+        """What the next revision goes on from: the newest since the last activation, else what is in force."""
+        newest = await rows.newest_number(connection, self._tenant, name)
+        last = await rows.activations(connection, self._tenant, name, 1)
+        number = last[0].number if last and last[0].newest == newest else newest
+        return await self._verified(await self._sealed(connection, name, number)) if number else None
+
+    async def _activate(self, connection: Connection, revision: Revision, by: _By) -> None:
+        name, number = revision.plan.name, revision.number
+        await self._require(connection, by)
+        await rows.lock_plan(connection, self._tenant, name)
+        last = await rows.activations(connection, self._tenant, name, 1)
+        before = last[0].number if last else None
+        if before == number:
+            raise InputError(sentences("revision_active", revision=reference(name, number)))
+        await rows.add_activation(connection, self._tenant, name, number, by.actor, by.at)
+        old = await self._sealed(connection, name, before) if before else None
+        back = before is not None and number < before
+        await self.audit.append(
+            connection,
+            AuditAct(
+                by.at,
+                by.actor,
+                "plan.rolled_back" if back else "plan.activated",
+                name,
+                before=old.sha256 if old else None,
+                after=revision.sha256,
+                details={"revision": revision.label, "previous": label(before) if before else ""},
+            ),
+        )
+
+    async def _earlier(self, connection: Connection, name: str, number: int | None) -> int:
+        active = (await self._in_force(connection, name)).number
+        if number is None:
+            history = await rows.activations(connection, self._tenant, name, _HISTORY)
+            number = next((one.number for one in history if one.number < active), None)
+        if number is None or number >= active:
+            raise InputError(sentences("nothing_earlier", revision=reference(name, active)))
+        return number
+
+    async def _in_force(self, connection: Connection, name: str) -> rows.Activation:
+        last = await rows.activations(connection, self._tenant, name, 1)
+        if not last:
+            raise SettingsError(sentences("plan_not_active", plan=name))
+        return last[0]
+
+    async def _sealed(self, connection: Connection, name: str, number: int) -> SealedRevision:
+        sealed = await rows.read_revision(connection, self._tenant, name, number)
+        if sealed is None:
+            raise SettingsError(sentences("revision_missing", plan=name, revision=label(number)))
+        return sealed
+
+    async def _verified(self, sealed: SealedRevision) -> Revision:
+        trusted = await asyncio.to_thread(self._keys.trusted)
+        return unseal_revision(sealed, trusted)
+
+    async def _write_stop(
+        self,
+        connection: Connection,
+        name: str,
+        before: EmergencyStop | None,
+        stop: EmergencyStop | None,
+        by: _By,
+    ) -> None:
+        await add_stop(
+            connection,
+            self._tenant,
+            name,
+            stopped=stop is not None,
+            all_tools=bool(stop and stop.all_tools),
+            actor=by.actor,
+            at=by.at,
+        )
+        await self.audit.append(
+            connection,
+            AuditAct(
+                by.at,
+                by.actor,
+                "plan.stopped" if stop else "plan.stop_lifted",
+                name,
+                before=_stop_name(before),
+                after=_stop_name(stop),
+            ),
+        )
+
+    async def _keep_pack(self, pack: Pack, by: _By) -> bool:
+        key = await asyncio.to_thread(self._keys.signing_key, by.actor, by.at)
+        new = await Packs(self._database, self._tenant).add(seal(pack, key), by.actor, by.at)
+        if new:
+            async with self._database.tenant(self._tenant) as connection:
+                await self.audit.append(
+                    connection, AuditAct(by.at, by.actor, "pack.built", pack.reference, after=pack.pin)
+                )
+        return new
+
+    async def _pins(self, references: Sequence[str]) -> dict[str, str]:
+        """The full pin of each pack, verified. Raises SettingsError that names the pack."""
+        if not references:
+            return {}
+        sealed = await Packs(self._database, self._tenant).read(references)
+        trusted = await asyncio.to_thread(self._keys.trusted)
+        return {name: unseal(pack, trusted).pin for name, pack in sealed.items()}
+
+    async def _require_packs(self, revision: Revision) -> None:
+        """A revision is only put in force with the very packs that it was compiled with."""
+        try:
+            found = await self._pins(revision.plan.packs)
+        except SettingsError as error:
+            values = {"revision": revision.reference, "reason": error.sentence}
+            raise SettingsError(sentences("revision_packs", **values)) from None
+        changed = [name for name, pin in revision.packs.items() if found[name] != pin]
+        if changed:
+            raise SettingsError(sentences("pack_changed", revision=revision.reference, pack=changed[0]))
+
+    async def _require_supervisor(self, actor: str) -> None:
+        """Before anything is read for somebody who may not."""
+        async with self._database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, SUPERVISING)
+
+    async def _require(self, connection: Connection, by: _By) -> None:
+        if by.roles is not None:
+            await require_role(connection, self._tenant, by.actor, by.roles)
+
+
+_HISTORY = 1000
+"""Activations looked through for the one before."""
+
+
+def _stop_name(stop: EmergencyStop | None) -> str:
+    if stop is None:
+        return "none"
+    return "all_tools" if stop.all_tools else "rules"
