@@ -19,12 +19,15 @@ def inspect_text(
 
     text = piped_text() if text is None else text
     language = detect_language(text)
-    symbols = list(resolve_symbols(text, (), ()).symbols)
+    read = resolve_symbols(text, (), ())
+    symbols = list(read.symbols)
     spans = [vars(span) for span in find_sensitive(text)]
     if as_json:
-        print_json({"language": language, "symbols": symbols, "sensitive": spans})
+        print_json({"language": language, "symbols": symbols, "maybe": list(read.unsure), "sensitive": spans})
         return
     print(say("inspect_language", language=language))
     print(say("inspect_symbols", symbols=", ".join(symbols) or "-"))
+    if read.unsure:
+        print(say("inspect_maybe", symbols=", ".join(read.unsure)))
     listed = ", ".join(f"{span['kind']} [{span['start']}:{span['end']}]" for span in spans)
     print(say("inspect_sensitive", spans=listed or "-"))

@@ -3,14 +3,22 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
+from functools import cache, cached_property
 from typing import Any, Final, Literal
 
 import ahocorasick
-import yaml
 
+from recuerdo.nodes.build_context.symbols.cues import load_cues
+from recuerdo.nodes.build_context.symbols.currencies import named_pairs
 from recuerdo.nodes.build_context.symbols.table import Instrument, known_code, load_table
+from recuerdo.nodes.build_context.symbols.typos import (
+    LONGEST,
+    SHORTEST,
+    is_listed,
+    near_names,
+    near_tickers,
+    plural_of,
+)
 from recuerdo.nodes.receive.language import word_votes
 from recuerdo.state.folding import comparable, plain
 
@@ -42,33 +50,45 @@ class _Candidate:
     end: int
     standing: _Standing
     known: bool = True
+    is_name: bool = False
 
 
 _CHUNK: Final = re.compile(r"[^\W_]+(?:[.&/-][^\W_]+)*")
 _PART: Final = re.compile(r"[^\W_]+")
 _SPACED_PAIR: Final = re.compile(r"\b([A-Za-z]{2,5}) ?[/-] ?([A-Za-z]{3,4})\b")
 _WORD: Final = re.compile(r"[a-z0-9]+")
+_LETTERS: Final = re.compile(rf"(?<![\w@.#/_])[^\W\d_]{{{SHORTEST},{LONGEST}}}(?![\w@_])")
 _WORD_OF_TWO: Final = re.compile(r"[^\W\d_]{2,}")
 _SENTENCE_END: Final = re.compile(r"[.!?;:¿¡\n](?:\s|$)|[¿¡]")
+_PREFIX: Final = re.compile(r"([a-z]+): ?$")
+_SERIES: Final = re.compile(r" ([A-Z]{1,3})\b")
 _UNKNOWN: Final = re.compile(r"[A-Z]{3,5}")
 _BEFORE, _AFTER = 60, 30
 _FILLERS_AT_MOST = 4
 _LONGEST_CODE = 16
-_LONGEST_JOINER = 12
+_LONGEST_JOINER = 16
 _LANGUAGE_SAMPLE = 500
 
 
-def find_symbols(text: str) -> list[Mention]:
-    """Every mention of a symbol in ``text``, in order and without overlaps; linear in the text's length."""
+def find_symbols(text: str, *, near: bool = False) -> list[Mention]:
+    """Every mention of a symbol in ``text``, in order and without overlaps; linear in the text's length.
+
+    ``near``: with words that are one letter away from a symbol or a name, never as certain.
+    """
     view = _View(text)
-    found = _without_overlaps([*_pairs(view), *_names(view), *_tickers(view)])
+    found = _without_overlaps([*_pairs(view), *_names(view), *_tickers(view), *_plurals(view)])
+    read = _sure_by_neighbours(view, found)
     return [
         Mention(
-            one.symbol, one.start, one.end, view.plain[one.start : one.end], one.standing == "sure", one.known
+            _listing(view, one), one.start, one.end, _words_of(view, one), one.standing == "sure", one.known
         )
-        for one in _sure_by_neighbours(view, found)
+        for one in (_with_near(view, read) if near else read)
         if one.standing != "listed"
     ]
+
+
+def _words_of(view: "_View", one: _Candidate) -> str:
+    return view.plain[one.start : one.end]
 
 
 class _View:
@@ -77,9 +97,21 @@ class _View:
     def __init__(self, text: str) -> None:
         self.plain = plain(text)
         self.folded = comparable(self.plain)
-        self.language = word_votes(self.plain[:_LANGUAGE_SAMPLE]).winner
-        self.shouting = _is_shouting(self.plain)
-        self.whole = self.folded.strip(" .,!?¿¡")
+
+    @cached_property
+    def language(self) -> str | None:
+        """The language that the words are of, None when they do not tell."""
+        return word_votes(self.plain[:_LANGUAGE_SAMPLE]).winner
+
+    @cached_property
+    def shouting(self) -> bool:
+        """Whether capitals say nothing here."""
+        return _is_shouting(self.plain)
+
+    @cached_property
+    def speaks_of_abroad(self) -> bool:
+        """Whether listings in the United States are meant."""
+        return bool(load_cues().abroad.search(self.folded[:_LANGUAGE_SAMPLE]))
 
     def before(self, start: int) -> list[str]:
         """Folded words of the same sentence before ``start``, the nearest first."""
@@ -94,26 +126,12 @@ class _View:
         return _WORD.findall(window[: stop.start()] if stop else window)
 
 
-@dataclass(frozen=True)
-class _Cues:
-    stock_before: frozenset[str]
-    stock_after: frozenset[str]
-    market_before: frozenset[str]
-    market_after: frozenset[str]
-    fillers: frozenset[str]
-    joiner: re.Pattern[str]
-    market_prefixes: frozenset[str]
-    market_suffixes: frozenset[str]
-    not_symbols: frozenset[str]
-    elsewhere: dict[str, list[re.Pattern[str]]]
-
-
 # --- what stands beside a mention -------------------------------------------------------------------------------
 
 
 def _nearest_cue(view: _View, start: int, end: int) -> str | None:
     """ "stock" where the words beside can only mean a security, "market" where they probably do."""
-    cues = _load_cues()
+    cues = load_cues()
     after = view.after(end)
     if after and after[0] in cues.stock_after:
         return "stock"
@@ -127,8 +145,35 @@ def _nearest_cue(view: _View, start: int, end: int) -> str | None:
     return None
 
 
+def _is_market_talk(view: _View, start: int, end: int) -> bool:
+    """Whether the sentence around has a word that only markets have."""
+    return not load_cues().market_talk.isdisjoint([*view.before(start), *view.after(end)])
+
+
+def _is_called(view: _View, start: int) -> bool:
+    """ "Ticker is ON"."""
+    return load_cues().called.search(view.folded, max(0, start - _BEFORE), start) is not None
+
+
+def _is_all(view: _View, start: int, end: int) -> bool:
+    """ "¿Y SOL?": the message names nothing else."""
+    rest = view.folded[end : end + _BEFORE]
+    return (
+        start <= _BEFORE
+        and not _WORD.search(rest)
+        and load_cues().opening.match(view.folded[:start]) is not None
+    )
+
+
+def _is_used(view: _View, start: int, end: int) -> bool:
+    """ "Pagué con PayPal", "google it": a shop, a card, a service."""
+    cues = load_cues()
+    before = view.folded[max(0, start - _BEFORE) : start]
+    return bool(cues.used_before.search(before) or cues.used_after.match(view.folded, end))
+
+
 def _is_elsewhere(view: _View, name: str, start: int, end: int) -> bool:
-    patterns = _load_cues().elsewhere.get(name, ())
+    patterns = load_cues().elsewhere.get(name, ())
     window = view.folded[max(0, start - _BEFORE) : end + _AFTER]
     return any(pattern.search(window) for pattern in patterns)
 
@@ -143,6 +188,23 @@ def _is_plain_ticker(word: str) -> bool:
     return found is not None and found.ticker in ("any_case", "capitals")
 
 
+def _listing(view: _View, one: _Candidate) -> str:
+    """The symbol of the listing that is meant: at home, but where the text speaks of that in the United States."""
+    home = load_table().home.get(one.symbol)
+    if home and _has_home_mark(view, one):
+        return home
+    return load_table().abroad.get(one.symbol, one.symbol) if view.speaks_of_abroad else one.symbol
+
+
+def _has_home_mark(view: _View, one: _Candidate) -> bool:
+    """ "AMX.MX", "BMV: AMX"."""
+    behind = (
+        _PART.match(view.folded, one.end + 1) if view.folded[one.end : one.end + 1] in (".", " ") else None
+    )
+    marks = load_cues().home_marks
+    return bool(behind and behind.group() in marks) or _market_prefix(view, one.start) in marks
+
+
 # --- names ------------------------------------------------------------------------------------------------------
 
 
@@ -153,7 +215,7 @@ def _names(view: _View) -> Iterator[_Candidate]:
             continue
         standing = _name_standing(view, found.symbol, view.folded[start:end], languages, start, end)
         if standing is not None:
-            yield _Candidate(found.symbol, start, end, standing)
+            yield _Candidate(found.symbol, start, end, standing, is_name=True)
 
 
 def _before_own_symbol(view: _View, symbol: str, end: int) -> bool:
@@ -172,18 +234,44 @@ def _name_standing(
     cue = _nearest_cue(view, start, end)
     if cue == "stock" or _before_own_symbol(view, symbol, end):
         return "sure"
-    if _is_elsewhere(view, name, start, end):
+    if _is_elsewhere(view, name, start, end) or (not cue and _is_used(view, start, end)):
         return None
-    if cue or not languages or view.whole == name:
+    if cue or not languages or _is_all(view, start, end) or _is_owner(view, name, start, end):
         return "sure"
     foreign = view.language is not None and view.language not in languages
-    if view.shouting or not view.plain[start].isupper():
-        return "sure" if foreign else None
-    if foreign or view.before(start):
+    if foreign:
         return "sure"
+    if name in load_cues().mostly_companies and _is_market_talk(view, start, end):
+        return "sure"
+    if view.shouting or not view.plain[start].isupper():
+        return "sure" if _acts(view, end, capital=False) else "listed"
     # A capital that opens a sentence says nothing.
-    after = view.after(end)
-    return "sure" if after and after[0] in _load_cues().market_after else "ask"
+    return "sure" if view.before(start) or _acts(view, end, capital=True) else "ask"
+
+
+def _is_owner(view: _View, name: str, start: int, end: int) -> bool:
+    """ "Visa's buyback": who owns something is a company, if the name or what it owns says so."""
+    if not view.folded.startswith("'s ", end):
+        return False
+    is_written_as_name = view.plain[start].isupper() and not view.shouting
+    return is_written_as_name or name in load_cues().mostly_companies or _is_market_talk(view, start, end)
+
+
+def _acts(view: _View, end: int, *, capital: bool) -> bool:
+    """Whether the word behind says what a company or a price does."""
+    cues = load_cues()
+    after = view.after(end)[:1]
+    return bool(after) and (
+        after[0] in cues.market_after or (capital and after[0] in cues.market_after_capital)
+    )
+
+
+def _plurals(view: _View) -> Iterator[_Candidate]:
+    """ "Mis teslas"."""
+    for match in _LETTERS.finditer(view.folded):
+        symbol = plural_of(match.group()) if match.group().endswith("s") else None
+        if symbol is not None:
+            yield _Candidate(symbol, match.start(), match.end(), "sure", is_name=True)
 
 
 # --- tickers ----------------------------------------------------------------------------------------------------
@@ -197,20 +285,27 @@ def _tickers(view: _View) -> Iterator[_Candidate]:
 def _in_chunk(view: _View, chunk: str, start: int) -> Iterator[_Candidate]:
     whole = known_code(chunk.upper()) if len(chunk) <= _LONGEST_CODE else None
     if whole is not None:
-        yield from _as_ticker(view, whole, start, start + len(chunk))
+        yield from _as_ticker(view, whole, start, _series_end(view, whole, start, start + len(chunk)))
     elif _is_dollar_unknown(view, chunk, start):
         yield _Candidate(chunk.upper(), start - 1, start + len(chunk), "sure", known=False)
     elif chunk.isalnum():
         yield from _unknown_beside_stock(view, chunk, start)
-    else:
+    elif chunk.upper() not in load_cues().not_symbols:
         yield from _in_parts(view, chunk, start)
+
+
+def _series_end(view: _View, found: Instrument, start: int, end: int) -> int:
+    """Where the symbol ends when its series stands apart: BIMBO A."""
+    series = _SERIES.match(view.plain, end)
+    code = view.plain[start:end].upper()
+    return series.end() if series and load_table().by_code.get(code + series.group(1)) is found else end
 
 
 def _in_parts(view: _View, chunk: str, start: int) -> Iterator[_Candidate]:
     """The symbols in what is joined by a dot, dash or slash: AAPL/TSLA, WALMEX.MX."""
     for part in _PART.finditer(chunk):
         found = load_table().by_code.get(part.group().upper())
-        is_suffix = part.start() > 0 and part.group().lower() in _load_cues().market_suffixes
+        is_suffix = part.start() > 0 and part.group().lower() in load_cues().market_suffixes
         if found is not None and not is_suffix:
             yield from _as_ticker(view, found, start + part.start(), start + part.end())
 
@@ -229,17 +324,26 @@ def _ticker_standing(view: _View, found: Instrument, start: int, end: int) -> _S
         return "sure"
     cue = _nearest_cue(view, start, end)
     if not view.plain[start:end].isupper():
-        if cue == "stock" and found.ticker == "capitals":
-            return "sure"
-        # "eth y sol": coins are written in small letters, beside others of their kind.
-        return "listed" if found.kind == "crypto" else None
-    if found.ticker == "capitals" or cue == "stock":
+        return _small_standing(found, cue is not None or _is_all(view, start, end))
+    if found.ticker == "capitals" or cue == "stock" or _is_called(view, start) or _is_all(view, start, end):
         return "sure"
     if view.shouting:
         return "listed"
+    if found.ticker != "cue":
+        return "ask" if cue == "market" else "listed"
     if cue == "market":
-        return "sure" if found.ticker == "cue" else "ask"
-    return "ask" if found.ticker == "cue" and end - start > 1 else "listed"
+        return "sure"
+    if end - start <= 2:
+        return "ask" if end - start == 2 else "listed"
+    return "sure" if _is_market_talk(view, start, end) else "ask"
+
+
+def _small_standing(found: Instrument, is_cued: bool) -> _Standing | None:
+    """A ticker in small letters: those that are no words, beside a word of the market or in a list."""
+    if found.ticker == "capitals":
+        return "sure" if is_cued else "listed"
+    # "eth y sol": coins are written in small letters, beside others of their kind.
+    return "listed" if found.kind == "crypto" else None
 
 
 def _after_dollar(view: _View, start: int) -> bool:
@@ -247,17 +351,21 @@ def _after_dollar(view: _View, start: int) -> bool:
 
 
 def _has_market_prefix(view: _View, start: int) -> bool:
-    prefix = re.search(r"([a-z]+): ?$", view.folded[max(0, start - 10) : start])
-    return prefix is not None and prefix.group(1) in _load_cues().market_prefixes
+    return _market_prefix(view, start) in load_cues().market_prefixes
+
+
+def _market_prefix(view: _View, start: int) -> str:
+    prefix = _PREFIX.search(view.folded, max(0, start - 10), start)
+    return prefix.group(1) if prefix else ""
 
 
 def _is_dollar_unknown(view: _View, chunk: str, start: int) -> bool:
     is_symbol = chunk.isascii() and chunk.isalpha() and len(chunk) <= 6
-    return is_symbol and _after_dollar(view, start) and chunk.upper() not in _load_cues().not_symbols
+    return is_symbol and _after_dollar(view, start) and chunk.upper() not in load_cues().not_symbols
 
 
 def _unknown_beside_stock(view: _View, chunk: str, start: int) -> Iterator[_Candidate]:
-    if view.shouting or not _UNKNOWN.fullmatch(chunk) or chunk in _load_cues().not_symbols:
+    if not _UNKNOWN.fullmatch(chunk) or chunk in load_cues().not_symbols or view.shouting:
         return
     if _nearest_cue(view, start, start + len(chunk)) == "stock":
         yield _Candidate(chunk, start, start + len(chunk), "sure", known=False)
@@ -272,6 +380,8 @@ def _pairs(view: _View) -> Iterator[_Candidate]:
         found = table.pair(match.group(1).upper(), match.group(2).upper())
         if found is not None:
             yield _Candidate(found.symbol, match.start(), match.end(), "sure")
+    for named in named_pairs(view.folded):
+        yield _Candidate(named.symbol, named.start, named.end, "sure")
 
 
 def _without_overlaps(found: list[_Candidate]) -> list[_Candidate]:
@@ -294,14 +404,57 @@ def _sure_by_neighbours(view: _View, found: list[_Candidate]) -> list[_Candidate
 def _sure_after_sure(view: _View, found: list[_Candidate]) -> list[_Candidate]:
     result: list[_Candidate] = []
     for one in found:
-        joined = bool(result) and result[-1].standing == "sure" and _is_joined(view, result[-1], one)
+        joined = bool(result) and _backs(result[-1], one) and _is_joined(view, result[-1], one)
         result.append(replace(one, standing="sure") if joined else one)
     return result
 
 
+def _backs(neighbour: _Candidate, one: _Candidate) -> bool:
+    """Whether what stands beside makes ``one`` sure: a symbol, or a name beside a name ("visa o amazon")."""
+    return neighbour.standing == "sure" or (neighbour.is_name and one.is_name)
+
+
 def _is_joined(view: _View, one: _Candidate, other: _Candidate) -> bool:
     gap = view.folded[min(one.end, other.end) : max(one.start, other.start)]
-    return len(gap) <= _LONGEST_JOINER and _load_cues().joiner.fullmatch(gap) is not None
+    return len(gap) <= _LONGEST_JOINER and load_cues().joiner.fullmatch(gap) is not None
+
+
+# --- one letter away --------------------------------------------------------------------------------------------
+
+
+def _with_near(view: _View, found: list[_Candidate]) -> list[_Candidate]:
+    """With the words that look like a slip for a symbol; they also stand for what was taken for an unknown one."""
+    taken = {place for one in found if one.known for place in range(one.start, one.end)}
+    near = [one for one in _near(view) if one.start not in taken]
+    starts = {one.start for one in near}
+    return sorted(
+        [*(one for one in found if one.known or _letters_start(view, one) not in starts), *near],
+        key=lambda one: one.start,
+    )
+
+
+def _letters_start(view: _View, one: _Candidate) -> int:
+    return one.start + (view.plain[one.start] == "$")
+
+
+def _near(view: _View) -> Iterator[_Candidate]:
+    for match in _LETTERS.finditer(view.folded):
+        start, end = match.span()
+        for symbol in _near_symbols(view, match.group(), start, end):
+            yield _Candidate(symbol, start, end, "ask")
+
+
+def _near_symbols(view: _View, word: str, start: int, end: int) -> tuple[str, ...]:
+    """A name in any case; a ticker in capitals, in small letters only a likely slip beside a cue."""
+    in_capitals = view.plain[start:end].isupper()
+    if in_capitals and is_listed(word):
+        return ()
+    if names := near_names(word).symbols:
+        return names
+    tickers = near_tickers(word)
+    if in_capitals:
+        return () if view.shouting else tickers.symbols
+    return tickers.symbols if tickers.likely and _nearest_cue(view, start, end) else ()
 
 
 # --- loaded once ------------------------------------------------------------------------------------------------
@@ -312,28 +465,16 @@ def _name_automaton() -> Any:
     automaton = ahocorasick.Automaton()
     for found in load_table().instruments:
         for name in found.aliases:
-            automaton.add_word(comparable(plain(name)), (len(name), found, ()))
+            for spelling in _spellings(name):
+                automaton.add_word(spelling, (len(spelling), found, ()))
         for name, languages in found.word_aliases.items():
             automaton.add_word(comparable(plain(name)), (len(name), found, languages))
     automaton.make_automaton()
     return automaton
 
 
-@cache
-def _load_cues() -> _Cues:
-    raw = yaml.safe_load((files(__package__) / "cues.yaml").read_text(encoding="utf-8"))
-    joiners = "|".join(map(re.escape, raw["joiners"]))
-    return _Cues(
-        stock_before=frozenset(raw["stock_before"].split()),
-        stock_after=frozenset(raw["stock_after"].split()),
-        market_before=frozenset(raw["market_before"].split()),
-        market_after=frozenset(raw["market_after"].split()),
-        fillers=frozenset(raw["fillers"].split()),
-        not_symbols=frozenset(raw["not_symbols"].split()),
-        joiner=re.compile(rf" ?[,;/&+(] ?(?:(?:{joiners}) )?| (?:{joiners}) "),
-        market_prefixes=frozenset(raw["market_prefixes"]),
-        market_suffixes=frozenset(raw["market_suffixes"]),
-        elsewhere={
-            name: [re.compile(pattern) for pattern in patterns] for name, patterns in raw["elsewhere"].items()
-        },
-    )
+def _spellings(name: str) -> set[str]:
+    """A name as it is written, without its apostrophe or accent of it, and with "and" or "y" for "&"."""
+    spelled = comparable(plain(name))
+    joined = {spelled.replace(" & ", f" {word} ") for word in ("&", "and", "y")}
+    return joined | {one.replace("'", "") for one in joined}

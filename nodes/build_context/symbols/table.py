@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -24,16 +24,22 @@ class Instrument:
     aliases: tuple[str, ...] = field(default=(), repr=False)
     word_aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, hash=False)
     codes: tuple[str, ...] = field(default=(), repr=False)
+    adr: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Every instrument by its symbol and other spellings, and what pairs are composed from."""
+    """Every instrument by its symbol and other spellings, and what pairs are composed from.
+
+    ``abroad`` gives the symbol of a share's listing in the United States, ``home`` that at home by the one abroad.
+    """
 
     by_code: Mapping[str, Instrument]
     currencies: frozenset[str]
     crypto_names: Mapping[str, str]
     crypto_quotes: tuple[str, ...]
+    abroad: Mapping[str, str]
+    home: Mapping[str, str]
 
     @property
     def instruments(self) -> list[Instrument]:
@@ -54,12 +60,9 @@ class Table:
 
     def joined_pair(self, code: str) -> Instrument | None:
         """The pair that is written in one word, such as BTCUSDT or GBPJPY."""
-        splits = (
-            len(code) - len(quote)
-            for quote in (*self.crypto_quotes, *self.currencies)
-            if code.endswith(quote)
+        pairs = (
+            self.pair(code[:split], code[split:]) for split in (len(code) - 4, len(code) - 3) if split >= 2
         )
-        pairs = (self.pair(code[:split], code[split:]) for split in splits if split >= 2)
         return next((pair for pair in pairs if pair), None)
 
 
@@ -69,6 +72,7 @@ def instrument(symbol: str) -> Instrument | None:
     return known_code(code) or known_code(code.replace("/", "").replace("-", ""))
 
 
+@lru_cache(maxsize=8192)
 def known_code(code: str) -> Instrument | None:
     """The instrument of a code in capitals; a class after a dash is that after a dot (BRK-B, BRK.B)."""
     table = load_table()
@@ -87,6 +91,8 @@ def load_table() -> Table:
             entry.symbol.removesuffix("USD"): entry.name for entry in entries if entry.kind == "crypto"
         },
         crypto_quotes=tuple(raw["crypto_quotes"]),
+        abroad={entry.symbol: entry.adr for entry in entries if entry.adr},
+        home={entry.adr: entry.symbol for entry in entries if entry.adr},
     )
 
 
@@ -101,4 +107,5 @@ def _entry(row: dict[str, Any]) -> Instrument:
         aliases=tuple(row["aliases"]),
         word_aliases={name: tuple(languages) for name, languages in row.get("word_aliases", {}).items()},
         codes=tuple(row.get("codes", ())),
+        adr=row.get("adr"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from recuerdo.nodes.build_context.intent import Intent
 from recuerdo.nodes.build_context.symbols import resolve_symbols
 from recuerdo.nodes.build_context.topic.likeness import LAST_MESSAGES, UNLIKE_BELOW, similarity
-from recuerdo.nodes.build_context.topic.reading import Doubt, Reading, Said, read_topic
+from recuerdo.nodes.build_context.topic.reading import Reading, Said, read_topic
 from recuerdo.state.turn import Topic, TopicReading
 from recuerdo.stores.embeddings import Embedder
 
@@ -23,6 +23,7 @@ async def understand(
     held: Sequence[str],
     before: Sequence[str],
     embedder: Embedder,
+    by_value: Sequence[str] = (),
 ) -> tuple[Reading, float | None]:
     """The topic of a message and the symbols that it is about; the similarity where it was asked for.
 
@@ -32,9 +33,16 @@ async def understand(
         held: symbols of the user's open positions.
         before: the user's earlier messages, oldest first; the last three count.
         embedder: asked only where symbols and words do not decide. When it fails the topic stays.
+        by_value: ``held`` with the highest market value first; empty where the values are not known.
     """
     # Off the loop: the first look loads tables, and a long message takes a while.
-    found = await asyncio.to_thread(_read, text, redacted, language, intent, topics, held)
+    recent = [topic["symbols"] for topic in reversed(topics) if topic["symbols"]]
+    last = before[-1] if before else ""
+    resolution = await asyncio.to_thread(
+        resolve_symbols, text, recent, held, by_value=by_value, last_message=last
+    )
+    said = Said(text, redacted, language, intent, resolution, held)
+    found = await asyncio.to_thread(read_topic, said, topics)
     if isinstance(found, Reading):
         return found, None
     likeness = await similarity(text, before[-LAST_MESSAGES:], embedder)
@@ -50,17 +58,5 @@ def as_state(reading: Reading, likeness: float | None) -> TopicReading:
         returned_to=reading.returned_to,
         reason=reading.reason,
         similarity=None if likeness is None else round(likeness, 3),
+        maybe=list(reading.maybe),
     )
-
-
-def _read(
-    text: str,
-    redacted: str,
-    language: str,
-    intent: Intent,
-    topics: Sequence[Topic],
-    held: Sequence[str],
-) -> Reading | Doubt:
-    recent = [topic["symbols"] for topic in reversed(topics) if topic["symbols"]]
-    resolution = resolve_symbols(text, recent, held)
-    return read_topic(Said(text, redacted, language, intent, resolution, held), topics)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from recuerdo.nodes.build_context.intent import CLEAR, Intent
 from recuerdo.nodes.build_context.symbols import Resolution
-from recuerdo.nodes.build_context.symbols.resolve import How
+from recuerdo.nodes.build_context.symbols.references import How
 from recuerdo.nodes.build_context.topic.phrases import Patterns, patterns
 from recuerdo.nodes.build_context.topic.subjects import (
     PORTFOLIO,
@@ -47,7 +47,10 @@ class Said:
 
 @dataclass(frozen=True)
 class Reading:
-    """The topic of a message, the symbols that it is about, and how it stands to the topic before."""
+    """The topic of a message, the symbols that it is about, and how it stands to the topic before.
+
+    ``maybe`` are symbols that it may mean: to be asked about, not assumed.
+    """
 
     topic: Topic | None
     symbols: tuple[str, ...]
@@ -55,6 +58,7 @@ class Reading:
     changed: bool = False
     returned_to: bool = False
     reason: TopicChange | None = None
+    maybe: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,13 @@ class Doubt:
 def read_topic(said: Said, topics: Sequence[Topic]) -> Reading | Doubt:
     """The topic of ``said`` after ``topics``, the recent ones, oldest first; the last one is the present one."""
     scene = _Scene(said, topics)
-    steps = (_returning, _portfolio, _symbols, _following, _nothing_asked, _going_on, _concept)
+    steps = (
+        *(_returning, _portfolio, _holding, _symbols, _unsure),
+        *(_following, _nothing_asked, _going_on, _concept),
+    )
     found = (step(scene) for step in steps)
-    return next((reading for reading in found if reading), None) or _own_words(scene)
+    reading = next((reading for reading in found if reading), None)
+    return replace(reading, maybe=said.resolution.unsure) if reading else _own_words(scene)
 
 
 class _Scene:
@@ -186,6 +194,17 @@ def _portfolio(scene: _Scene) -> Reading | None:
     return scene.go_to(topic, "portfolio", "subject")
 
 
+def _holding(scene: _Scene) -> Reading | None:
+    """Some positions, by their size or kind: from then on the topic is their symbols."""
+    resolution = scene.said.resolution
+    if resolution.how != "holding":
+        return None
+    topic = _symbol_topic(scene, resolution.symbols)
+    if scene.current_symbols & set(resolution.symbols):
+        return Reading(topic, resolution.symbols, "holding")
+    return scene.go_to(topic, "holding", "symbols")
+
+
 def _symbols(scene: _Scene) -> Reading | None:
     """Symbols in the message; beside a comparison they join the one that was spoken of."""
     resolution = scene.said.resolution
@@ -198,6 +217,11 @@ def _symbols(scene: _Scene) -> Reading | None:
     topic = _symbol_topic(scene, symbols)
     goes_on = bool(scene.current_symbols & set(symbols)) or _applies_concept(scene)
     return Reading(topic, symbols, "mentioned") if goes_on else scene.go_to(topic, "mentioned", "symbols")
+
+
+def _unsure(scene: _Scene) -> Reading | None:
+    """Which symbol is meant is to be asked first: it is not the one that was spoken of."""
+    return scene.stay(carry=False) if scene.said.resolution.unsure else None
 
 
 def _joins(scene: _Scene, symbols: tuple[str, ...]) -> bool:

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -5,8 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wordfreq import zipf_frequency
 
-from recuerdo.nodes.build_context.symbols import find_indicators, find_symbols, instrument, resolve_symbols
+from recuerdo.nodes.build_context.symbols import (
+    find_indicators,
+    find_symbols,
+    instrument,
+    question_about,
+    resolve_symbols,
+)
 from recuerdo.nodes.build_context.symbols.table import load_table
+from recuerdo.stores.sources.calendar import MarketCalendar
 
 
 def certain(text: str) -> list[str]:
@@ -28,7 +36,7 @@ def certain(text: str) -> list[str]:
         ("Coca-Cola FEMSA", ["KOFUBL"]),
         ("¿Qué tal Santander?", ["SAN"]),
         ("Banorte o Cemex", ["GFNORTEO", "CEMEXCPO"]),
-        ("América Móvil o AMX", ["AMX", "AMX"]),
+        ("América Móvil o AMXB", ["AMXB", "AMXB"]),
         ("Netflix's P/E y McDonald’s", ["NFLX", "MCD"]),
         ("Amazon anunció resultados", ["AMZN"]),
         ("las ventas de Apple", ["AAPL"]),
@@ -115,6 +123,122 @@ def test_words_that_are_also_symbols_count_beside_words_of_the_market(text: str,
 )
 def test_plain_words_are_no_symbols(text: str) -> None:
     assert certain(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("Ford's dividend looks juicy", ["F"]),
+        ("meta cayó 11% tras reportar", ["META"]),
+        ("i think apple will beat earnings", ["AAPL"]),
+        ("visa or mastercard for 10 years", ["V", "MA"]),
+        ("would u swap intel for amd here", ["INTC", "AMD"]),
+        ("¿y SOL?", ["SOLUSD"]),
+        ("Ticker is ON, the chip one", ["ON"]),
+        ("is dis a buy after earnings", ["DIS"]),
+        ("compro spy o voo", ["SPY", "VOO"]),
+        ("mis teslas y mis nvidias", ["TSLA", "NVDA"]),
+        ("BIMBO A o LALA B", ["BIMBOA", "LALAB"]),
+        ("Berkshire class B o BRK.A", ["BRK.B", "BRK.A"]),
+        ("johnson and johnson, mcdonalds", ["JNJ", "MCD"]),
+        ("qué onda con ypf y galicia", ["YPF", "GGAL"]),
+    ],
+)
+def test_rf_46_short_forms_small_letters_and_lists(text: str, symbols: list[str]) -> None:
+    assert certain(text) == symbols
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("ADR de cemex en nueva york", ["CX"]),
+        ("Cemex", ["CEMEXCPO"]),
+        ("BMV: AMX", ["AMXB"]),
+        ("AMX.MX o AMX", ["AMXB", "AMX"]),
+        ("the ADR of Telefonica on NYSE", ["TEF"]),
+    ],
+)
+def test_c_35_the_listing_at_home_is_meant_unless_the_text_says_otherwise(
+    text: str, symbols: list[str]
+) -> None:
+    assert certain(text) == symbols
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("cómo ves el euro dólar", ["EURUSD"]),
+        ("peso dólar, ¿a dónde va?", ["USDMXN"]),
+        ("dollar against the yen", ["USDJPY"]),
+        ("libra / euro", ["EURGBP"]),
+        ("peso colombiano vs dólar", ["USDCOP"]),
+        ("cambio dólares por euros", []),
+        ("el euro sube", []),
+    ],
+)
+def test_rf_12_pairs_by_the_names_of_currencies(text: str, symbols: list[str]) -> None:
+    assert certain(text) == symbols
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pagué con paypal y no me llega",
+        "google it for me",
+        "fui a walmart a comprar leche",
+        "vi una serie en netflix anoche",
+        "i bought a new apple watch",
+        "qué es un block trade",
+        "vivo en Liverpool",
+        "el P/E y el P/B",
+    ],
+)
+def test_names_that_are_used_and_not_spoken_of_are_no_symbols(text: str) -> None:
+    assert certain(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("how is microsot doing", ("MSFT",)),
+        ("cuánto subió telsa", ("TSLA",)),
+        ("me dijeron que Aple va a presentar algo", ("AAPL",)),
+        ("price of bitcon", ("BTCUSD",)),
+        ("que opinas de cemx", ("CEMEXCPO",)),
+        ("precio de TSAL", ("TSLA",)),
+        ("APPL earnings when", ("AAPL",)),
+        ("cotizacion nflxx", ("NFLX",)),
+        ("¿$APPL?", ("AAPL",)),
+    ],
+)
+def test_rf_46_one_letter_away_is_a_question_never_assumed(text: str, symbols: tuple[str, ...]) -> None:
+    resolution = resolve_symbols(text, [["KO"]], ["TSLA", "AAPL"])
+    assert (resolution.symbols, resolution.unknown, resolution.unsure) == ((), (), symbols)
+    assert not [one for one in find_symbols(text) if one.certain and one.known]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "una testa de toro",
+        "pintura comex",
+        "the applet is slow on goggles",
+        "ONE MORE DAY OF THIS",
+        "juan@gogle.com",
+        "qué va a pasar con las tasas el próximo año",
+        "to be or not to be",
+        "APLE",
+    ],
+)
+def test_words_are_no_slips(text: str) -> None:
+    assert all(one.certain for one in find_symbols(text, near=True))
+
+
+def test_what_is_certain_stands_beside_what_is_asked_about() -> None:
+    resolution = resolve_symbols("compara MSFT con APPL", [], [])
+    assert (resolution.symbols, resolution.unsure) == (("MSFT",), ("AAPL",))
+    assert "Apple Inc. (AAPL)" in question_about(resolution.unsure, "es")
+    assert "AAPL" in question_about(("AAPL", "MSFT"), "en")
 
 
 def test_what_may_be_a_word_is_a_question() -> None:
@@ -284,7 +408,12 @@ def test_the_table_is_consistent() -> None:
     assert len(instruments) > 700
     names = [name.lower() for one in instruments for name in (*one.aliases, *one.word_aliases)]
     assert len(names) == len(set(names))
-    assert {one.exchange for one in instruments} == {"XNYS", "XNAS", "XMEX", "XMAD", "24/7", "FOREX"}
+    assert len({one.symbol for one in instruments}) == len(instruments)
+    calendar = MarketCalendar()
+    at = datetime(2026, 11, 30, 15, tzinfo=UTC)
+    assert all(calendar.status(code, at) for code in {one.exchange for one in instruments})
+    symbols = {one.symbol for one in instruments}
+    assert {one.adr for one in instruments if one.adr} <= symbols
 
 
 def test_symbols_that_count_in_any_case_are_no_words() -> None:
