@@ -1,24 +1,32 @@
 """Step 2 of the turn: load the context and turn it into blocks (RF-47). One file per step a to h."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from recuerdo.nodes.build_context.alerts import alert_blocks
+from recuerdo.nodes.build_context.conflicts import Conflict, find_conflicts, note_conflicts, with_notes
 from recuerdo.nodes.build_context.conversation import conversation_blocks
 from recuerdo.nodes.build_context.document import context_document
+from recuerdo.nodes.build_context.education import education_blocks
 from recuerdo.nodes.build_context.gather import gather
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks, split_present
 from recuerdo.nodes.build_context.instructions import instruction_blocks
+from recuerdo.nodes.build_context.key_events import key_event_blocks
 from recuerdo.nodes.build_context.market import market_blocks
 from recuerdo.nodes.build_context.memories import memory_blocks
+from recuerdo.nodes.build_context.packs import load_packs, pack_blocks
 from recuerdo.nodes.build_context.portfolio import portfolio_blocks
 from recuerdo.nodes.build_context.preferences import preference_blocks
 from recuerdo.nodes.build_context.profile import profile_blocks
 from recuerdo.nodes.build_context.role import role_blocks
 from recuerdo.nodes.build_context.signals import signal_blocks
 from recuerdo.nodes.call import Call
+from recuerdo.nodes.failure import failed
 from recuerdo.state.blocks import Block, CountTokens, current
+from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.turn import BuildStep, ProviderCall, TurnState, TurnUpdate, Work
+from recuerdo.stores.packs import Pack
 
 _PROVIDERS = {
     "market": "calendar",
@@ -30,11 +38,20 @@ _PROVIDERS = {
 
 
 async def build_context(state: TurnState, call: Call) -> TurnUpdate:
-    """Load every source and write the blocks, the context document and the trace of the build."""
+    """Load every source and write the blocks, the context document and the trace of the build.
+
+    A knowledge pack that cannot be used ends the turn: without its rules there is no answer (OR-15).
+    """
+    try:
+        packs = await load_packs(call.services, call.caller.tenant)
+    except RecuerdoError as error:
+        return failed(error)
     data = await gather(state, call)
     count = call.services.counter.count
-    blocks = _blocks(data, state, call, count)
     work = state["work"] or Work()
+    conflicts = find_conflicts(data.memories, packs)
+    await note_conflicts(conflicts, work, call)
+    blocks = _blocks(data, packs, conflicts, state, call, count)
     shown = {memory_id for block in blocks if block["name"] == "memories" for memory_id in block["ids"]}
     return {
         "work": {
@@ -62,7 +79,14 @@ def _unavailable(data: Gathered) -> list[str]:
     return [f"{name}: {reason}" for name, reason in sorted(away.items())]
 
 
-def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) -> list[Block]:
+def _blocks(
+    data: Gathered,
+    packs: Sequence[Pack],
+    conflicts: Sequence[Conflict],
+    state: TurnState,
+    call: Call,
+    count: CountTokens,
+) -> list[Block]:
     plan = call.services.plan
     work = state["work"]
     assert work is not None, "receive has run"
@@ -71,10 +95,15 @@ def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) ->
     history = Past([] if preview else past, "" if preview else _left_window(state), data.lasting_language)
     rounds = history_blocks(history, plan, count)
     # What was remembered from a message that stands there word for word would be said twice.
-    verbatim = {message.id for block in rounds for message in current(block)["messages"]}
-    recalled = [memory for memory in data.memories if memory.message_id not in verbatim]
+    said = {message.id for block in rounds for message in current(block)["messages"]}
+    # With short-term memory off, what was said in this conversation may not come back by this way (LA-5).
+    off = None if plan.memory.short_term.enabled else call.caller.conversation
+    recalled = [
+        m for m in data.memories if m.message_id not in said and (off is None or m.conversation != off)
+    ]
     return [
         *role_blocks(plan, count),
+        *pack_blocks(packs, plan, count),
         *profile_blocks(data, count),
         *preference_blocks(data, count),
         *rounds,
@@ -89,7 +118,15 @@ def _blocks(data: Gathered, state: TurnState, call: Call, count: CountTokens) ->
         *portfolio_blocks(data, count),
         *alert_blocks(data, count),
         *signal_blocks(data, count),
-        *memory_blocks(recalled, data.phrasing, plan.memory.recall_tokens, count),
+        *education_blocks(data, count),
+        *memory_blocks(
+            with_notes(recalled, conflicts, data.language),
+            data.phrasing,
+            plan.memory.recall_tokens,
+            count,
+            fixed=(plan.disclaimer.es, plan.disclaimer.en),
+        ),
+        *key_event_blocks(data.key_events, work["turn"]["text"], data.phrasing, count),
         *instruction_blocks(data, plan, count),
         *present_blocks(present, data.language, count),
     ]

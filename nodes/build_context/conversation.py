@@ -4,6 +4,9 @@ from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.phrasing import as_data, fenced
 from recuerdo.state.blocks import REMOVED, Block, CountTokens, Section, make_block, text_rung
 
+MOST_TOPICS = 5
+"""Recent topics in the prompt; the context document has all that the plan keeps."""
+
 
 def conversation_blocks(
     data: Gathered, conversation: str, messages_count: int, topics: list[str], count: CountTokens
@@ -14,7 +17,7 @@ def conversation_blocks(
     whole = [lasting.say("conversation", id=as_data(conversation), since=since)]
     until_now = [data.phrasing.say("earlier_messages", count=messages_count)]
     if topics:
-        labels = "; ".join(as_data(topic) for topic in topics)
+        labels = "; ".join(as_data(topic) for topic in topics[-MOST_TOPICS:])
         until_now.append(data.phrasing.say("recent_topics", topics=labels))
     return [
         _block("conversation", "profile", whole, count),

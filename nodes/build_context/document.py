@@ -1,10 +1,14 @@
 """The context document: the loaded context in the shape that RF-36 to RF-45 fix, as plain JSON data."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from recuerdo.nodes.build_context.alerts import related_alerts
+from recuerdo.nodes.build_context.education import relevant_courses
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.market import NEAR_EVENT
 from recuerdo.state.turn import Topic
+from recuerdo.stores.sources.rows import Alert, CourseProgress
 
 KNOWN_PREFERENCES = ("show_disclaimers", "preferred_timeframe", "favorite_indicators", "notification_style")
 
@@ -12,7 +16,11 @@ KNOWN_PREFERENCES = ("show_disclaimers", "preferred_timeframe", "favorite_indica
 def context_document(
     data: Gathered, user: str | None, conversation: str, count: int, summary: str | None, topics: list[Topic]
 ) -> dict[str, Any]:
-    """The whole document. ``portfolio`` and ``ml_signals`` are there only when they are relevant."""
+    """The whole document, with every value as its row has it.
+
+    ``portfolio``, ``ml_signals``, ``alerts`` (those of the turn: a read alias beside the portfolio's, A-12) and
+    ``education`` are there only when they are relevant.
+    """
     document: dict[str, Any] = {
         "user": _user(data, user),
         "preferences": _preferences(data),
@@ -27,15 +35,18 @@ def context_document(
     }
     if data.concerns_holding:
         document["portfolio"] = _portfolio(data)
-    signals = [signal for signal in data.signals if signal.symbol in data.symbols]
-    if signals:
+    if alerts := related_alerts(data):
+        document["alerts"] = _alerts(alerts)
+    if courses := relevant_courses(data):
+        document["education"] = _education(data, courses)
+    if data.signals:
         document["ml_signals"] = {
             signal.symbol: {
                 "prediction": signal.prediction,
                 "confidence": float(signal.confidence),
                 "updated_at": data.phrasing.local(signal.updated_at).isoformat(),
             }
-            for signal in signals
+            for signal in data.signals
         }
     return document
 
@@ -88,19 +99,34 @@ def _market(data: Gathered) -> dict[str, Any]:
 
 
 def _portfolio(data: Gathered) -> dict[str, Any]:
-    positions = []
-    for position in data.positions:
-        profit = data.profit(position)
-        positions.append(
-            {
-                "symbol": position.symbol,
-                "quantity": float(position.quantity),
-                "avg_price": float(position.avg_price),
-                "current_pnl": float(profit) if profit is not None else None,
-            }
-        )
-    alerts = [
-        {"symbol": alert.symbol, "condition": alert.condition, "price": float(alert.price)}
-        for alert in data.alerts
+    positions = [
+        {
+            "symbol": one.position.symbol,
+            "quantity": float(one.position.quantity),
+            "avg_price": float(one.position.avg_price),
+            "current_pnl": None if one.profit is None else float(one.profit),
+        }
+        for one in data.holdings
     ]
-    return {"positions": positions, "alerts": alerts}
+    away = {"data_unavailable": data.unavailable["positions"]} if "positions" in data.unavailable else {}
+    return {"positions": positions, "alerts": _alerts(data.alerts), **away}
+
+
+def _alerts(alerts: Sequence[Alert]) -> list[dict[str, Any]]:
+    return [
+        {"symbol": alert.symbol, "condition": alert.condition, "price": float(alert.price)}
+        for alert in alerts
+    ]
+
+
+def _education(data: Gathered, courses: Sequence[CourseProgress]) -> list[dict[str, Any]]:
+    return [
+        {
+            "course": course.course,
+            "topic": course.topic,
+            "percent": float(course.percent),
+            "next_lesson": course.next_lesson,
+            "updated_at": data.phrasing.local(course.updated_at).isoformat(),
+        }
+        for course in courses
+    ]

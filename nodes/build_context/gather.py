@@ -1,33 +1,43 @@
 """Loads what a turn's context is made of: steps a to h of RF-47, asked side by side where they can be."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.messages import HumanMessage
 
+from recuerdo.nodes.build_context.asked import asked_kinds
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.build_context.instructions import exchange_of
 from recuerdo.nodes.build_context.intent import Intent, read_intent
 from recuerdo.nodes.build_context.memories import recalled_at_most
-from recuerdo.nodes.build_context.symbols import instrument
+from recuerdo.nodes.build_context.symbols import asks_for_rank, instrument
+from recuerdo.nodes.build_context.symbols.holdings import symbols_by_value
 from recuerdo.nodes.build_context.topic import as_state, understand
 from recuerdo.nodes.call import Call
-from recuerdo.state.errors import RecuerdoError
+from recuerdo.state.errors import InputError, RecuerdoError
+from recuerdo.state.key_events import KeyEvent, Origin, Owner, are_active
 from recuerdo.state.limits import FREQUENT_MENTIONS
 from recuerdo.state.turn import BuildStep, ProviderCall, TurnState
 from recuerdo.stores.postgres.memories import StoredMemory
+from recuerdo.stores.postgres.platform import Alert, EconomicEvent, Position
 from recuerdo.stores.recall.search import Recall
 from recuerdo.stores.sources.registry import Fetched, SourceQuery
+
+_log = logging.getLogger(__name__)
 
 STEPS = ("profile", "preferences", "history", "symbols", "market", "positions", "alerts", "signals")
 """Steps a to h, in the order of RF-47; the record lists them so, whichever ended first."""
 
 ML_SIGNALS = "ml_signals"
+
+Held = TypeVar("Held", Position, Alert)
 
 
 async def gather(state: TurnState, call: Call) -> Gathered:
@@ -41,6 +51,8 @@ async def gather(state: TurnState, call: Call) -> Gathered:
         language=turn["language"],
         intent=intent.name,
         intent_confidence=intent.confidence,
+        text=turn["text"],
+        asked=asked_kinds(turn["text"]),
     )
     steps: dict[str, Fetched] = {}
     await _load_person(data, state, call, steps)
@@ -51,30 +63,52 @@ async def gather(state: TurnState, call: Call) -> Gathered:
 
 
 async def _load_person(data: Gathered, state: TurnState, call: Call, steps: dict[str, Fetched]) -> None:
-    """Everything that needs only the person: profile, preferences, history, positions, alerts, memories."""
+    """Everything that needs no symbols: what is the person's own, memories, economic events."""
     query = _query(data, call, ())
     fetch = call.services.sources.fetch
-    profile, positions, alerts, preferences, frequent, conversation, memories = await asyncio.gather(
-        fetch("profile", query),
-        fetch("positions", query),
-        fetch("alerts", query),
-        _timed("preferences", _preferences(data, call)),
-        _timed("interests", _frequent(data, call)),
-        _timed("history", _started_at(call)),
-        _timed("memories", _recall(data, state, call)),
+    found = await _side_by_side(
+        profile=fetch("profile", query),
+        preferences=_timed("preferences", _preferences(data, call)),
+        history=_timed("history", _started_at(call)),
+        positions=fetch("positions", query),
+        alerts=fetch("alerts", query),
+        education=fetch("education", query),
+        events=fetch("events", query),
+        interests=_timed("interests", _frequent(data, call)),
+        memories=_timed("memories", _recall(data, state, call)),
+        **_asked_for_key_events(call),
     )
-    data.profile = profile.value
-    data.positions = list(positions.value or ())
-    data.alerts = [alert for alert in alerts.value or () if alert.active and alert.triggered_at is None]
-    data.preferences = preferences.value or {}
-    data.frequent = tuple(frequent.value or ())
-    data.started_at = conversation.value or data.now
-    data.memories = memories.value or []
-    steps.update(
-        profile=profile, preferences=preferences, history=conversation, positions=positions, alerts=alerts
-    )
-    for name, fetched in {**steps, "interests": frequent, "memories": memories}.items():
+    data.profile = found["profile"].value
+    data.positions = [_spelled(one) for one in found["positions"].value or () if one.quantity]
+    active = (alert for alert in found["alerts"].value or () if alert.active and alert.triggered_at is None)
+    data.alerts = [_spelled(alert) for alert in active]
+    data.education = list(found["education"].value or ())
+    data.events = _upcoming(found["events"].value or (), data)
+    data.preferences = found["preferences"].value or {}
+    data.frequent = tuple(found["interests"].value or ())
+    data.started_at = found["history"].value or data.now
+    data.memories = found["memories"].value or []
+    data.key_events = list(found["key_events"].value or ()) if "key_events" in found else []
+    steps.update({name: fetched for name, fetched in found.items() if name in STEPS})
+    for name, fetched in found.items():
         _note(data, name, fetched)
+
+
+def _spelled(row: Held) -> Held:
+    """With its symbol as messages and quotes spell it: a position in "BTC" is one in BTCUSD.
+
+    Another instrument may have the same code, so the currency has to agree where the row names one.
+    """
+    known = instrument(row.symbol)
+    if known is None or getattr(row, "currency", known.currency) != known.currency:
+        return row
+    return row.model_copy(update={"symbol": known.symbol})
+
+
+def _upcoming(events: Iterable[EconomicEvent], data: Gathered) -> list[EconomicEvent]:
+    """From today on, by the user's own calendar, ordered by date (RF-19, RF-39)."""
+    today = data.now.astimezone(data.timezone).date()
+    return sorted((e for e in events if e.date >= today), key=lambda event: (event.date, event.event))
 
 
 async def _resolve(data: Gathered, state: TurnState, call: Call, steps: dict[str, Fetched]) -> None:
@@ -110,30 +144,58 @@ async def _understand(data: Gathered, state: TurnState, call: Call) -> None:
         held=data.held,
         before=[str(message.text) for message in past if isinstance(message, HumanMessage)],
         embedder=call.services.embedder,
+        by_value=await _by_value(data, call),
     )
     data.symbols, data.resolved_by = reading.symbols, reading.how
     data.topic = as_state(reading, likeness)
 
 
+async def _by_value(data: Gathered, call: Call) -> tuple[str, ...]:
+    """What is held, the highest market value first, where the message asks for it: the quotes stay cached."""
+    if not data.held or not asks_for_rank(data.text):
+        return ()
+    fetched = await call.services.sources.fetch("quotes", _query(data, call, data.held))
+    return symbols_by_value(data.positions, {quote.symbol: quote for quote in fetched.value or ()})
+
+
 async def _load_market(data: Gathered, call: Call, steps: dict[str, Fetched]) -> None:
-    """Everything that needs the symbols: quotes, status of their exchanges, events, signals."""
-    wanted = tuple(dict.fromkeys([*data.symbols, *data.held, *data.frequent]))
-    fetch = call.services.sources.fetch
+    """Everything that needs the symbols: quotes, status of their exchanges, signals."""
+    watched = [alert.symbol for alert in data.alerts] if "alerts" in data.asked else []
+    wanted = tuple(dict.fromkeys([*data.symbols, *data.held, *data.frequent, *watched]))
     data.signals_allowed = _entitled(data, call)
-    quotes, events, status, signals = await asyncio.gather(
-        fetch("quotes", _query(data, call, wanted)),
-        fetch("events", _query(data, call, ())),
-        _timed("calendar", _statuses(data, call)),
-        _signals(data, call),
+    found = await _side_by_side(
+        quotes=call.services.sources.fetch("quotes", _query(data, call, wanted)),
+        calendar=_timed("calendar", _statuses(data, call)),
+        signals=_signals(data, call),
     )
-    data.quotes = {quote.symbol: quote for quote in quotes.value or ()}
-    data.events = sorted(events.value or (), key=lambda event: (event.date, event.event))
-    data.signals = list(signals.value or ())
-    steps["market"] = _together(quotes, status)
-    steps["signals"] = signals
-    named = {"quotes": quotes, "events": events, "calendar": status, "signals": signals}
-    for name, fetched in named.items():
+    data.quotes = {quote.symbol: quote for quote in found["quotes"].value or ()}
+    data.signals = list(found["signals"].value or ())
+    steps["market"] = _together(found["quotes"], found["calendar"])
+    steps["signals"] = found["signals"]
+    for name, fetched in found.items():
         _note(data, name, fetched)
+
+
+async def _side_by_side(**asked: Awaitable[Fetched]) -> dict[str, Fetched]:
+    """All at once: the wait is that for the slowest."""
+    return dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
+
+
+def _asked_for_key_events(call: Call) -> dict[str, Awaitable[Fetched]]:
+    """Asked for only where the plan has them: without a type nothing is injected (LA-28); a preview has none."""
+    if call.caller.mode == "preview" or not are_active(call.services.plan.key_events):
+        return {}
+    return {"key_events": _timed("key_events", _open_events(call))}
+
+
+async def _open_events(call: Call) -> list[KeyEvent]:
+    """The first events that are not closed; what the session had before its user was known is his now (A-22)."""
+    caller, settings = call.caller, call.services.plan.key_events
+    if caller.user is not None:
+        origin = Origin(call.services.clock(), caller.user, caller.conversation)
+        await call.events.adopt(caller.conversation, caller.user, origin)
+    owner = Owner(caller.user, caller.conversation)
+    return await call.events.open(owner, settings.injected_max, resolved=settings.inject_resolved)
 
 
 async def _preferences(data: Gathered, call: Call) -> dict[str, Any]:
@@ -182,21 +244,29 @@ async def _searched(text: str, data: Gathered, call: Call) -> list[StoredMemory]
 
 
 async def _statuses(data: Gathered, call: Call) -> bool:
-    """Status of the user's main market and of each symbol's exchange (C-35)."""
+    """Status of the user's main market and of each symbol's exchange (C-35).
+
+    One that no calendar covers takes nothing from the others. Raises InputError when it is the main market.
+    """
     codes = {exchange_of(symbol) for symbol in data.symbols} - {""}
     calendar = call.services.calendar
-    for code in sorted(codes | {data.main_market}):
-        data.markets[code] = await asyncio.to_thread(calendar.status, code, data.now)
-    data.market = data.markets[data.main_market]
+    for code in sorted(codes - {data.main_market}):
+        with suppress(InputError):
+            data.markets[code] = await asyncio.to_thread(calendar.status, code, data.now)
+    data.market = await asyncio.to_thread(calendar.status, data.main_market, data.now)
+    data.markets[data.main_market] = data.market
     return True
 
 
 async def _signals(data: Gathered, call: Call) -> Fetched:
     if not data.signals_allowed:
         return Fetched(None, "skipped", 0.0, "no access")
-    if not data.symbols:
+    symbols = data.symbols
+    if not symbols and "signals" in data.asked:
+        symbols = tuple(dict.fromkeys([*data.held, *data.frequent]))
+    if not symbols:
         return Fetched(None, "empty", 0.0)
-    return await call.services.sources.fetch("signals", _query(data, call, data.symbols))
+    return await call.services.sources.fetch("signals", _query(data, call, symbols))
 
 
 def _entitled(data: Gathered, call: Call) -> bool:
@@ -221,7 +291,10 @@ async def _timed(name: str, work: Awaitable[Any]) -> Fetched:
     started = time.perf_counter()
     try:
         value = await work
-    except RecuerdoError as error:
+    except Exception as error:
+        if not isinstance(error, RecuerdoError):
+            # A fault of ours. Only its kind: the text may quote what users wrote.
+            _log.error("building the context: %s failed: %s", name, type(error).__name__)
         return Fetched(None, "unavailable", _ms(started), f"{name}: {type(error).__name__}")
     return Fetched(value, "ok" if value else "empty", _ms(started))
 
@@ -232,17 +305,27 @@ def _ms(started: float) -> float:
 
 def _together(*parts: Fetched) -> Fetched:
     """Several sources as one step: the slowest time, the worst status."""
-    worst = next((part for part in parts if part.status == "unavailable"), parts[0])
+    worst = next((part for part in parts if part.is_away), parts[0])
     return Fetched(None, worst.status, max(part.ms for part in parts), worst.reason)
 
 
 def _note(data: Gathered, name: str, fetched: Fetched) -> None:
     """Keep what the provider answered; its tokens are known once there are blocks."""
     data.providers.append(
-        ProviderCall(name=name, status=fetched.status, ms=fetched.ms, tokens=0, reason=fetched.reason)
+        ProviderCall(
+            name=name,
+            status=fetched.status,
+            ms=fetched.ms,
+            tokens=0,
+            reason=fetched.reason,
+            age_seconds=fetched.age_seconds,
+            as_of=fetched.as_of.isoformat() if fetched.as_of else None,
+        )
     )
-    if fetched.status == "unavailable":
+    if fetched.is_away:
         data.unavailable[name] = fetched.reason
+    for symbol in fetched.missing:
+        data.unavailable[f"{name} {symbol}"] = fetched.reason
 
 
 def _build_step(name: str, fetched: Fetched) -> BuildStep:

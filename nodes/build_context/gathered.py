@@ -2,15 +2,25 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from recuerdo.nodes.build_context.asked import AskedKind
+from recuerdo.nodes.build_context.figures import Holding, holdings
 from recuerdo.nodes.build_context.intent import IntentName
-from recuerdo.nodes.build_context.phrasing import Phrasing
+from recuerdo.nodes.build_context.phrasing import Phrasing, region_of
+from recuerdo.state.key_events import KeyEvent
 from recuerdo.state.turn import BuildStep, ProviderCall, TopicReading
 from recuerdo.stores.postgres.memories import StoredMemory
-from recuerdo.stores.postgres.platform import Alert, EconomicEvent, Position, Profile, Quote, Signal
+from recuerdo.stores.postgres.platform import (
+    Alert,
+    CourseProgress,
+    EconomicEvent,
+    Position,
+    Profile,
+    Quote,
+    Signal,
+)
 from recuerdo.stores.sources.calendar import MarketStatus
 
 DEFAULT_TIMEZONE = "UTC"
@@ -26,6 +36,8 @@ class Gathered:
     language: str
     intent: IntentName
     intent_confidence: float
+    text: str = ""
+    asked: frozenset[AskedKind] = frozenset()
     profile: Profile | None = None
     preferences: dict[str, Any] = field(default_factory=dict)
     started_at: datetime | None = None
@@ -39,10 +51,12 @@ class Gathered:
     alerts: list[Alert] = field(default_factory=list)
     signals: list[Signal] = field(default_factory=list)
     signals_allowed: bool = False
+    education: list[CourseProgress] = field(default_factory=list)
     events: list[EconomicEvent] = field(default_factory=list)
     market: MarketStatus | None = None
     markets: dict[str, MarketStatus] = field(default_factory=dict)
     memories: list[StoredMemory] = field(default_factory=list)
+    key_events: list[KeyEvent] = field(default_factory=list)
     trace: list[BuildStep] = field(default_factory=list)
     providers: list[ProviderCall] = field(default_factory=list)
     unavailable: dict[str, str] = field(default_factory=dict)
@@ -51,8 +65,8 @@ class Gathered:
 
     @property
     def phrasing(self) -> Phrasing:
-        """How facts are written for this user."""
-        return Phrasing(self.language, self.timezone)
+        """How facts of this turn are written for this user."""
+        return Phrasing(self.language, self.timezone, self.region, self.now)
 
     @property
     def lasting_language(self) -> str:
@@ -64,7 +78,12 @@ class Gathered:
     @property
     def lasting_phrasing(self) -> Phrasing:
         """How facts that change rarely are written for this user."""
-        return Phrasing(self.lasting_language, self.timezone)
+        return Phrasing(self.lasting_language, self.timezone, self.region)
+
+    @property
+    def region(self) -> str:
+        """The territory that the profile's language names; empty without one (A-7)."""
+        return region_of(self.profile.language) if self.profile else ""
 
     @property
     def timezone(self) -> ZoneInfo:
@@ -79,14 +98,14 @@ class Gathered:
     @property
     def held(self) -> tuple[str, ...]:
         """Symbols of open positions."""
-        return tuple(position.symbol for position in self.positions)
+        return tuple(dict.fromkeys(position.symbol for position in self.positions))
 
     @property
     def concerns_holding(self) -> bool:
         """Whether the turn is about something the user holds (RF-40)."""
         return self.resolved_by == "portfolio" or bool(set(self.symbols) & set(self.held))
 
-    def profit(self, position: Position) -> Decimal | None:
-        """(price - average price) x quantity; None while the price is unknown (RF-40)."""
-        quote = self.quotes.get(position.symbol)
-        return (quote.price - position.avg_price) * position.quantity if quote else None
+    @property
+    def holdings(self) -> list[Holding]:
+        """The open positions with their figures."""
+        return holdings(self.positions, self.quotes)

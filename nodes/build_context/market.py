@@ -1,7 +1,9 @@
 """Step e: clock, market status, events and quotes (RF-12, RF-17 to RF-19, RF-58) as blocks."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
+from recuerdo.nodes.build_context.freshness import stale_note
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.phrasing import as_data, fenced
 from recuerdo.nodes.build_context.symbols import instrument
@@ -12,7 +14,8 @@ from recuerdo.stores.sources.calendar import MarketStatus
 NEAR_EVENT = timedelta(days=7)
 """An event farther away than this is distant (A-14)."""
 
-MISSING = "-"
+MOST_QUOTES = 15
+"""Symbols of the turn with a quote in full; what a question about a large portfolio has beyond stands low."""
 
 
 def market_blocks(data: Gathered, count: CountTokens) -> list[Block]:
@@ -21,34 +24,46 @@ def market_blocks(data: Gathered, count: CountTokens) -> list[Block]:
 
 
 def _state(data: Gathered, count: CountTokens) -> list[Block]:
-    phrasing = data.phrasing
-    now = phrasing.say(
-        "now",
-        moment=phrasing.moment(data.now),
-        timezone=data.timezone.key,
-        iso=phrasing.local(data.now).isoformat(timespec="seconds"),
-    )
-    main = [_status(data.market, data)] if data.market else []
-    others = [_status(m, data) for code, m in sorted(data.markets.items()) if code != data.main_market]
+    now = _now(data)
+    main = _statuses([data.market], data) if data.market else []
+    others = [status for code, status in sorted(data.markets.items()) if code != data.main_market]
+    every = _statuses([*([data.market] if data.market else []), *others], data)
     rungs = [
-        text_rung("full", fenced("market", [now, *main, *others]), count),
+        text_rung("full", fenced("market", [now, *every]), count),
         text_rung("essentials", fenced("market", [now, *main]), count, floor=True),
         REMOVED,
     ]
     return [make_block("market", "high", "turn", rungs, source="market", order=20, relevance=2.0)]
 
 
+def _now(data: Gathered) -> str:
+    """The only place with the date of today, with the offset of the user's time zone (RF-20)."""
+    offset = data.phrasing.local(data.now).isoformat()[-len("+00:00") :]
+    return data.phrasing.say("now", moment=data.phrasing.moment(data.now), offset=offset)
+
+
+def _statuses(statuses: Sequence[MarketStatus], data: Gathered) -> list[str]:
+    """A line for each state, with all exchanges that are in it."""
+    by_state: dict[str, list[str]] = {}
+    for status in statuses:
+        by_state.setdefault(_status(status, data), []).append(status.exchange)
+    say = data.phrasing.say
+    return [
+        say("market_state", exchanges=", ".join(exchanges), state=state)
+        for state, exchanges in by_state.items()
+    ]
+
+
 def _status(status: MarketStatus, data: Gathered) -> str:
     phrasing = data.phrasing
-    if status.status == "open" and status.next_close is None:
-        return phrasing.say("market_always", exchange=status.exchange)
-    if status.status == "open" and status.next_close:
-        return phrasing.say("market_open", exchange=status.exchange, close=phrasing.moment(status.next_close))
-    opening = phrasing.moment(status.next_open) if status.next_open else MISSING
-    return phrasing.say("market_closed", exchange=status.exchange, open=opening)
+    is_open = status.status == "open"
+    if change := status.next_close if is_open else status.next_open:
+        return phrasing.say("market_open" if is_open else "market_closed", at=phrasing.when(change))
+    return phrasing.say("market_always" if is_open else "market_shut")
 
 
 def _events(data: Gathered, count: CountTokens) -> list[Block]:
+    """The economic calendar changes by the day, so it stands with what changes rarely (C-22)."""
     horizon = data.phrasing.local(data.now).date() + NEAR_EVENT
     near = [event for event in data.events if event.date <= horizon]
     distant = [event for event in data.events if event.date > horizon]
@@ -63,13 +78,13 @@ def _event_block(
 ) -> list[Block]:
     if not events:
         return []
-    phrasing = data.phrasing
+    phrasing = data.lasting_phrasing
     lines = [
         phrasing.say(
             "event",
             event=as_data(event.event),
-            day=f"{phrasing.day(event.date)} ({event.date.isoformat()})",
-            impact=as_data(event.impact),
+            day=phrasing.day(event.date),
+            impact=phrasing.value(event.impact),
         )
         for event in events
     ]
@@ -78,7 +93,7 @@ def _event_block(
         text_rung("next one", fenced(name, lines[:1]), count, floor=True),
         REMOVED,
     ]
-    return [make_block(name, tier, "turn", rungs, source="market", order=0)]
+    return [make_block(name, tier, "profile", rungs, source="market", order=0)]
 
 
 def _quotes(data: Gathered, count: CountTokens) -> list[Block]:
@@ -96,14 +111,19 @@ def _quotes(data: Gathered, count: CountTokens) -> list[Block]:
             order=20,
             relevance=1.0 - place / 100,
         )
-        for place, symbol in enumerate(data.symbols)
+        for place, symbol in enumerate(data.symbols[:MOST_QUOTES])
     ]
-    others = [symbol for symbol in data.quotes if symbol not in data.symbols]
+    others = [symbol for symbol in _quoted(data) if symbol not in data.symbols[:MOST_QUOTES]]
     if others:
         lines = [_short(data, symbol) for symbol in others]
         rungs = [text_rung("full", fenced("other_quotes", lines), count), REMOVED]
         blocks.append(make_block("other_quotes", "low", "turn", rungs, source="market", order=20))
     return blocks
+
+
+def _quoted(data: Gathered) -> list[str]:
+    """Every symbol that there is something to say of: asked about or quoted."""
+    return list(dict.fromkeys([*data.symbols, *data.quotes]))
 
 
 def _full(data: Gathered, symbol: str) -> str:
@@ -115,16 +135,21 @@ def _full(data: Gathered, symbol: str) -> str:
     known = instrument(symbol)
     prices = ("open", "high", "low", "previous_close")
     parts = [
-        _price(data, quote, f"{symbol} ({known.name})" if known else symbol),
+        phrasing.say(
+            "quote_price",
+            name=f"{symbol} ({known.name})" if known else symbol,
+            value=phrasing.price(quote.price),
+            currency=quote.currency,
+        ),
         *_change(data, quote),
         *([phrasing.say("quote_volume", value=phrasing.number(quote.volume))] if quote.volume else []),
         *(
-            phrasing.say(f"quote_{field}", value=phrasing.money(amount))
+            phrasing.say(f"quote_{field}", value=phrasing.price(amount))
             for field in prices
             if (amount := getattr(quote, field)) is not None
         ),
         *(f"{as_data(str(key))} {as_data(str(value))}" for key, value in quote.more.items()),
-        phrasing.say("quote_as_of", value=phrasing.moment(quote.as_of)),
+        phrasing.say("quote_as_of", value=_as_of(data, quote)),
     ]
     return ", ".join(parts)
 
@@ -134,8 +159,17 @@ def _short(data: Gathered, symbol: str) -> str:
     quote = data.quotes.get(symbol)
     if quote is None:
         return _missing(data, symbol)
-    time = data.phrasing.say("quote_as_of", value=data.phrasing.moment(quote.as_of))
-    return ", ".join([_price(data, quote, symbol), *_change(data, quote), time])
+    phrasing = data.phrasing
+    change = [] if quote.change_percent is None else [phrasing.percent(quote.change_percent)]
+    price = phrasing.say(
+        "quote_short", symbol=symbol, value=phrasing.price(quote.price), currency=quote.currency
+    )
+    return ", ".join([price, *change, _as_of(data, quote)])
+
+
+def _as_of(data: Gathered, quote: Quote) -> str:
+    """The time of the price, with its age when it is stale."""
+    return data.phrasing.when(quote.as_of) + stale_note(data, quote)
 
 
 def _missing(data: Gathered, symbol: str) -> str:
@@ -143,13 +177,7 @@ def _missing(data: Gathered, symbol: str) -> str:
     return data.phrasing.say(key, symbol=symbol)
 
 
-def _price(data: Gathered, quote: Quote, name: str) -> str:
-    say, money = data.phrasing.say, data.phrasing.money
-    return say("quote_price", name=name, value=money(quote.price), currency=quote.currency)
-
-
 def _change(data: Gathered, quote: Quote) -> list[str]:
     if quote.change_percent is None:
         return []
-    phrasing = data.phrasing
-    return [phrasing.say("quote_change_percent", value=phrasing.percent(quote.change_percent))]
+    return [data.phrasing.say("quote_change_percent", value=data.phrasing.percent(quote.change_percent))]

@@ -1,6 +1,8 @@
 """Recall: what was remembered of the user and may help now (RF-10); Low, within the plan's recall budget."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from itertools import groupby
 
@@ -18,13 +20,18 @@ def recalled_at_most(recall_tokens: int) -> int:
 
 
 def memory_blocks(
-    memories: Sequence[StoredMemory], phrasing: Phrasing, recall_tokens: int, count: CountTokens
+    memories: Sequence[StoredMemory],
+    phrasing: Phrasing,
+    recall_tokens: int,
+    count: CountTokens,
+    fixed: Sequence[str] = (),
 ) -> list[Block]:
     """The best of ``memories`` (best first) that fit into ``recall_tokens``, under their days (RF-10, A-4).
 
-    Each rung has the better half of the one before; the last has none.
+    Each rung has the better half of the one before; the last has none. ``fixed`` are sentences that answers end
+    with by rule: in what is remembered of them they say nothing.
     """
-    kept = _within(memories, phrasing, recall_tokens, count)
+    kept = _within(_without(fixed, memories), phrasing, recall_tokens, count)
     if not kept:
         return []
     rungs: list[Rung] = []
@@ -34,6 +41,13 @@ def memory_blocks(
         size //= 2
     ids = [str(memory.id) for memory in kept]
     return [make_block("memories", "low", "turn", [*rungs, REMOVED], source="memories", order=0, ids=ids)]
+
+
+def _without(fixed: Sequence[str], memories: Sequence[StoredMemory]) -> list[StoredMemory]:
+    if not fixed:
+        return list(memories)
+    pattern = re.compile(r"\s*(?:" + "|".join(map(re.escape, fixed)) + ")", re.IGNORECASE)
+    return [replace(memory, text=pattern.sub("", memory.text)) for memory in memories]
 
 
 def _within(
@@ -67,7 +81,7 @@ def _day(memory: StoredMemory, phrasing: Phrasing) -> date:
 
 
 def _heading(day: date, phrasing: Phrasing) -> str:
-    return phrasing.day(day) + ":"
+    return phrasing.near_day(day) + ":"
 
 
 def _line(memory: StoredMemory) -> str:

@@ -12,14 +12,15 @@ def profile_blocks(data: Gathered, count: CountTokens) -> list[Block]:
     """Who the user is; shortened to name and region."""
     if data.profile is None:
         return []
-    say, profile = data.lasting_phrasing.say, data.profile
+    phrasing, profile = data.lasting_phrasing, data.profile
+    say, say_value = phrasing.say, phrasing.value
     name = say("user_name", name=as_data(profile.name))
     short_name = say("user_name", name=shortened(as_data(profile.name), SHORT_NAME, count))
     region = say("user_region", language=profile.language, timezone=profile.timezone)
     details = [
         say("user_subscription", subscription=as_data(profile.subscription)),
-        say("user_risk", risk=as_data(profile.risk_profile)),
-        say("user_experience", experience=as_data(profile.experience)),
+        say("user_risk", risk=say_value(profile.risk_profile)),
+        say("user_experience", experience=say_value(profile.experience)),
     ]
     rungs = [
         text_rung("full", fenced("user", [name, *details, region]), count),

@@ -27,16 +27,23 @@ def build_model(settings: Settings) -> BaseChatModel:
 
     Raises SettingsError when the base URL cannot be one, or when a model is named and no place to find it.
     """
+    endpoint = check_model(settings)
+    if endpoint is None:
+        return OfflineResponder()
+    # Late, for its import time: who uses no such model does not pay for it.
+    from recuerdo.nodes.call_llm.completions import connect
+
+    return connect(settings.model or DEFAULT_MODEL, settings.openai_api_key or _NO_KEY, endpoint)
+
+
+def check_model(settings: Settings) -> Endpoint | None:
+    """Where the model of the settings is found; None: none is set. Raises SettingsError as :func:`build_model`."""
     base_url = settings.openai_base_url
     if settings.openai_api_key or base_url:
-        # Late, for its import time: who uses no such model does not pay for it.
-        from recuerdo.nodes.call_llm.completions import connect
-
-        endpoint = Endpoint.parse(base_url.get_secret_value() if base_url else None)
-        return connect(settings.model or DEFAULT_MODEL, settings.openai_api_key or _NO_KEY, endpoint)
+        return Endpoint.parse(base_url.get_secret_value() if base_url else None)
     if settings.model:
         raise SettingsError(sentences("model_without_endpoint", model=settings.model))
-    return OfflineResponder()
+    return None
 
 
 def model_name(model: BaseChatModel) -> str | None:

@@ -16,7 +16,6 @@ from langchain_core.tools import BaseTool
 
 from recuerdo.nodes.call_llm.prompt_facts import (
     HISTORY,
-    INSTRUCTIONS,
     REPLIES,
     SECTIONS,
     Fact,
@@ -108,14 +107,10 @@ def _answer(messages: Sequence[BaseMessage]) -> str:
 
 def _language(prompt: PromptFacts) -> str:
     """The one that the prompt asks for; else that of the user's message, of earlier ones, then of the data."""
-    asked = next((language for language, words in _ASKED_LANGUAGE if _asks(prompt, words)), None)
-    return asked or language_of(
-        [prompt.question, *prompt.earlier, " ".join(fact.text for fact in prompt.facts)]
-    )
-
-
-def _asks(prompt: PromptFacts, words: str) -> bool:
-    return any(fact.section == INSTRUCTIONS and words in fact.text for fact in prompt.facts)
+    asked = [language for line in prompt.instructions for language, words in _ASKED_LANGUAGE if words in line]
+    if asked:
+        return asked[-1]
+    return language_of([prompt.question, *prompt.earlier, " ".join(fact.text for fact in prompt.facts)])
 
 
 def _quotes(facts: Sequence[Fact], language: str) -> str:

@@ -23,8 +23,10 @@ SECTIONS = frozenset(
         "preferences",
         "summary",
         "market",
+        "events",
         "quotes",
         "portfolio",
+        "more_positions",
         "alerts",
         "ml_signals",
         "education",
@@ -75,11 +77,15 @@ class Fact:
 
 @dataclass(frozen=True)
 class PromptFacts:
-    """The user's words, what the user said before (newest first), and what can be quoted, in order."""
+    """The user's words, what the user said before (newest first), and what can be quoted, in order.
+
+    ``instructions`` are all of the prompt, the standing ones first: those of the turn have the last word.
+    """
 
     question: str
     earlier: tuple[str, ...]
     facts: tuple[Fact, ...]
+    instructions: tuple[str, ...]
 
 
 def read_prompt(messages: Sequence[BaseMessage], own_marks: Sequence[str]) -> PromptFacts:
@@ -93,9 +99,11 @@ def read_prompt(messages: Sequence[BaseMessage], own_marks: Sequence[str]) -> Pr
     turn, question = split_turn_part(said[-1], systems) if said else ("", "")
     earlier = [text for text in said[:-1] if not is_opening(text)]
     replies = [message.text for message in messages if isinstance(message, AIMessage)]
-    facts = [*_fenced([*systems, turn] if turn else systems), *_sentences(HISTORY, earlier)]
+    parts = [*systems, turn] if turn else systems
+    facts = [*_fenced(parts), *_sentences(HISTORY, earlier)]
     facts += _sentences(REPLIES, [reply for reply in replies if not any(mark in reply for mark in own_marks)])
-    return PromptFacts(question, tuple(reversed(earlier)), tuple(dict.fromkeys(facts)))
+    told = tuple(fact.text for part in parts for fact in _lines(part) if fact.section == INSTRUCTIONS)
+    return PromptFacts(question, tuple(reversed(earlier)), tuple(dict.fromkeys(facts)), told)
 
 
 def _fenced(parts: Sequence[str]) -> Iterator[Fact]:

@@ -267,17 +267,17 @@ async def test_rf_16_rf_45_signals_for_users_with_access(open_agent: OpenAgent) 
     signal = turn.context["ml_signals"]["AAPL"]
     assert (signal["prediction"], signal["confidence"]) == ("bullish", 0.72)
     assert signal["updated_at"] == "2025-12-05T10:25:00-06:00"
-    assert "bullish" in prompt(turn.request)
+    assert "alcista" in prompt(turn.request)
     await seed(agent, sample(profiles=[{**PROFILE, "subscription": "free"}]))
     turn = await say(agent, "¿Cómo va AAPL?")
     assert "ml_signals" not in turn.context
-    assert "ml_signals" not in prompt(turn.request) and "bullish" not in prompt(turn.request)
+    assert "ml_signals" not in prompt(turn.request) and "alcista" not in prompt(turn.request)
 
 
 async def test_rf_17_rf_18_rf_38_the_clock_and_the_market(agent: Agent, clock: SettableClock) -> None:
     turn = await say(agent, "Hola")
     assert turn.context["market"]["current_time"] == FRIDAY
-    assert FRIDAY in prompt(turn.request)
+    assert "Ahora: viernes 5 de diciembre de 2025, 10:30 (-06:00)" in prompt(turn.request)
     assert turn.context["market"]["status"] == "open"
     clock.set(SATURDAY)
     closed = (await say(agent, "Hola")).context["market"]
@@ -377,7 +377,8 @@ async def test_rf_50_role_context_and_instructions(open_agent: OpenAgent) -> Non
     assert by_title["Rol"].startswith(plan.role[:40])
     assert plan.instructions[0] in by_title["Instrucciones"]
     assert "<user>" in by_title["Contexto"]
-    assert "<instructions>" in by_title["Contexto de este turno"]
+    assert "<instructions>" in by_title["Contexto"]
+    assert "<market>" in by_title["Contexto de este turno"]
 
 
 async def test_rf_51_prompt_history_message_and_the_answer_is_stored(open_agent: OpenAgent) -> None:

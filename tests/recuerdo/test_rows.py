@@ -424,7 +424,7 @@ async def test_c_22_the_order_of_the_prompt(open_agent: OpenAgent, clock: Settab
         "<portfolio>\n",
         "<alerts>\n",
         "<memories>\n",
-        "<instructions>\n",
+        "La pregunta se refiere a: TSLA",
         "¿recuerdas lo que te dije del RSI?",
     )
     places = [text.index(start) for start in order]
@@ -441,7 +441,7 @@ async def test_c_22_im_14_or_18_a_minute_and_a_new_event_leave_the_stable_part_a
     clock.forward(seconds=60)
     await seed(agent, sample(events=[*SAMPLE["events"], {**DISTANT, "date": "2025-12-08"}]))
     second = whole((await say(agent, "¿Cómo va AAPL?")).request)
-    assert "10:30:00" in first and "10:31:00" in second and "GDP" in second
+    assert ", 10:30 (" in first and ", 10:31 (" in second and "GDP" in second
     end = first.index(STABLE_END) + len(STABLE_END)
     assert second.encode().startswith(first[:end].encode())
 
@@ -465,7 +465,7 @@ async def test_im_35_an_entry_for_every_provider(house: House, clock: SettableCl
         record = (await say(agent, "¿Cómo va AAPL?")).record
     asked = {provider["name"]: provider for provider in record.providers}
     assert set(asked) == {
-        *("profile", "quotes", "positions", "alerts", "signals", "events", "calendar"),
+        *("profile", "quotes", "positions", "alerts", "signals", "education", "events", "calendar"),
         *("preferences", "interests", "history", "memories"),
     }
     assert len(record.providers) == len(asked)

@@ -25,8 +25,10 @@ from recuerdo.state.errors import (
     SettingsError,
     StoreError,
 )
+from recuerdo.state.plan import SourceSettings
 from recuerdo.stores.chroma import NoIndex
 from recuerdo.stores.chroma import folder as chroma_folder
+from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.checkpoints import thread_of
 from recuerdo.stores.postgres.memories import Memories
 from recuerdo.stores.sources.registry import SourceQuery
@@ -449,13 +451,14 @@ async def late(query: SourceQuery) -> Any:
 async def test_im_40_quotes_that_are_away_are_said_to_be(
     open_agent: OpenAgent, fetch: Callable[[SourceQuery], Any]
 ) -> None:
-    agent = await open_agent(sources=[Source("quotes", fetch)])
-    agent.services.sources._timeout = 0.05
+    plan = load_plan("trading")
+    soon = plan.model_copy(update={"sources": plan.sources | {"quotes": SourceSettings(timeout_ms=50)}})
+    agent = await open_agent(plan=soon, sources=[Source("quotes", fetch)])
     turn = await say(agent, "¿Cómo va AAPL?")
     assert turn.context["market"]["data_unavailable"]
     assert [name.partition(":")[0] for name in turn.record.unavailable] == ["quotes"]
     assert "secret" not in str(turn.record)
-    assert "Datos no disponibles ahora: quotes" in prompt(turn.request)
+    assert "Datos no disponibles ahora: cotizaciones" in prompt(turn.request)
     assert "no disponible" in turn.reply
     assert "185.50" not in turn.reply + prompt(turn.request)
 

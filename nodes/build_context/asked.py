@@ -1,0 +1,28 @@
+"""Which kinds of data a message asks for by name (A-5): what is relevant then, whatever it is about."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Literal, get_args
+
+import yaml
+
+from recuerdo.state.folding import comparable, plain
+
+AskedKind = Literal["education", "alerts", "signals"]
+
+_READ = 2000
+"""Characters of a message that are read: the patterns are for questions, not for a document pasted into one."""
+
+
+def asked_kinds(text: str) -> frozenset[AskedKind]:
+    """The kinds that ``text`` names, in Spanish or English."""
+    folded = comparable(plain(text[:_READ])).replace("-", " ")
+    return frozenset(kind for kind, pattern in _patterns().items() if pattern.search(folded))
+
+
+@cache
+def _patterns() -> Mapping[AskedKind, re.Pattern[str]]:
+    raw = yaml.safe_load((files(__package__) / "asked.yaml").read_text(encoding="utf-8"))
+    return {kind: re.compile("|".join(f"(?:{one})" for one in raw[kind])) for kind in get_args(AskedKind)}
