@@ -1,0 +1,286 @@
+"""``recuerdo pack``: folders of rules as immutable, signed packs (OR-13 to OR-16)."""
+
+import asyncio
+import getpass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable, quiet_logs
+from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.state.errors import InputError, RecuerdoError, SettingsError
+from recuerdo.state.sentences import load_sentences
+
+if TYPE_CHECKING:
+    from recuerdo.nodes.services import Services
+    from recuerdo.stores.keys import KeyFolder
+    from recuerdo.stores.packs import Pack, PackEntry, Packs, SealedPack
+
+sentences = load_sentences(__package__, "pack_sentences.yaml")
+
+pack_app = typer.Typer(
+    name="pack", help="Knowledge packs: rules that an agent must follow.", no_args_is_help=True
+)
+
+Reference = Annotated[str, typer.Argument(help="A pack as the list shows it.", metavar="NAME@PIN")]
+Version = Annotated[str, typer.Argument(help="A pack, or a folder as it is now.", metavar="NAME@PIN|DIR")]
+
+
+@pack_app.command()
+def build(
+    folder: Annotated[Path, typer.Argument(help="Folder of Markdown, CSV and YAML.", metavar="DIR")],
+    name: Annotated[str | None, typer.Option(help="Name of the pack. Default: the folder's.")] = None,
+    actor: Annotated[str | None, typer.Option(help="Who builds. Default: the user of this machine.")] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a folder, sign it and keep it; the versions before it stay."""
+    from recuerdo.stores.packs import read_folder
+
+    pack = read_folder(folder, name)
+    document = asyncio.run(_build(pack, checked_name("--actor", actor) or _operator(), tenant))
+    if as_json:
+        print_json(document)
+        return
+    values = {**document, "files": len(document["files"])}
+    _print(
+        "built" if document["new"] else "built_before", **{k: values[k] for k in ("pack", "files", "tokens")}
+    )
+
+
+@pack_app.command("list")
+def list_packs(tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """List every version of every pack, the newest of each first."""
+    tenant, entries = asyncio.run(_entries(tenant))
+    if as_json:
+        print_json([_entry(entry) for entry in entries])
+    elif entries:
+        out().print(_list(entries))
+    else:
+        _print("none", tenant=tenant)
+
+
+@pack_app.command()
+def show(pack: Reference, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Verify a pack and show its rules."""
+    document = asyncio.run(_show(pack, tenant))
+    if as_json:
+        print_json(document)
+        return
+    keys = ", ".join(signature["keyid"] for signature in document["envelope"]["signatures"])
+    _print("shown", pack=document["pack"], pin=document["pin"], keys=keys, tokens=document["tokens"])
+    for file in document["files"]:
+        print(printable(f"\n## {file['path']}\n{file['text'].rstrip()}"))
+
+
+@pack_app.command()
+def verify(
+    pack: Annotated[
+        str | None, typer.Argument(help="Default: every pack of the tenant.", metavar="[NAME@PIN]")
+    ] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check content and signature of one pack, or of all; exit code 1 when one is refused."""
+    checks = asyncio.run(_verify(pack, tenant))
+    if as_json:
+        print_json([check.as_data() for check in checks])
+    else:
+        out().print(_verified(checks))
+    refused = [check for check in checks if check.error]
+    if refused:
+        raise SettingsError(sentences("some_refused", refused=len(refused), all=len(checks)))
+
+
+@pack_app.command()
+def diff(before: Version, after: Version, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Show what differs between two versions, file by file."""
+    files = asyncio.run(_diff(before, after, tenant))
+    if as_json:
+        print_json({"before": before, "after": after, "files": files})
+        return
+    if not files:
+        _print("same")
+    for lines in files.values():
+        print(printable("\n".join(lines)))
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Whether a pack can be used; ``error`` says why not."""
+
+    reference: str
+    error: RecuerdoError | None
+
+    def as_data(self) -> dict[str, Any]:
+        return {"pack": self.reference, "ok": self.error is None, "error": self.error and str(self.error)}
+
+
+@dataclass(frozen=True)
+class _Desk:
+    """The packs of one tenant, the keys, and what counts tokens."""
+
+    services: "Services"
+    tenant: str
+
+    @property
+    def packs(self) -> "Packs":
+        from recuerdo.stores.packs import Packs
+
+        return Packs(self.services.database, self.tenant)
+
+    @property
+    def keys(self) -> "KeyFolder":
+        from recuerdo.stores.keys import KeyFolder
+
+        return KeyFolder(self.services.settings.data / "keys")
+
+    async def sealed(self, reference: str) -> "SealedPack":
+        return (await self.packs.read([reference]))[reference]
+
+    async def verified(self, sealed: "SealedPack") -> "Pack":
+        from recuerdo.stores.packs import unseal
+
+        return unseal(sealed, await asyncio.to_thread(self.keys.trusted))
+
+    async def tokens(self, pack: "Pack") -> int:
+        from recuerdo.nodes.build_context.packs import pack_tokens
+
+        return await asyncio.to_thread(pack_tokens, pack, self.services.counter.count)
+
+
+@asynccontextmanager
+async def _desk(tenant: str | None) -> AsyncIterator[_Desk]:
+    """Opens the stores, not an agent: a plan whose pack is missing must not stand in the way of building it."""
+    from recuerdo.graph.services import Parts, open_services
+    from recuerdo.nodes.call_llm.offline import OfflineResponder
+    from recuerdo.stores.plans import load_plan
+    from recuerdo.stores.settings import Settings
+
+    quiet_logs()
+    checked_name("--tenant", tenant)
+    settings = await asyncio.to_thread(Settings.load)
+    async with open_services(settings, Parts(load_plan("trading"), OfflineResponder())) as services:
+        yield _Desk(services, tenant or settings.tenant)
+
+
+async def _build(pack: "Pack", actor: str, tenant: str | None) -> dict[str, Any]:
+    from recuerdo.stores.packs import seal
+
+    async with _desk(tenant) as desk:
+        now = desk.services.clock()
+        key = await asyncio.to_thread(desk.keys.signing_key, actor, now)
+        new = await desk.packs.add(seal(pack, key), actor, now)
+        return {
+            "pack": pack.reference,
+            "pin": pack.pin,
+            "new": new,
+            "files": [file.path for file in pack.files],
+            "tokens": await desk.tokens(pack),
+        }
+
+
+async def _entries(tenant: str | None) -> tuple[str, Sequence["PackEntry"]]:
+    async with _desk(tenant) as desk:
+        return desk.tenant, await desk.packs.all()
+
+
+async def _show(reference: str, tenant: str | None) -> dict[str, Any]:
+    async with _desk(tenant) as desk:
+        sealed = await desk.sealed(reference)
+        pack = await desk.verified(sealed)
+        return {
+            "pack": pack.reference,
+            "pin": pack.pin,
+            "tokens": await desk.tokens(pack),
+            "files": [vars(file) for file in pack.files],
+            "envelope": sealed.envelope(),
+        }
+
+
+async def _verify(reference: str | None, tenant: str | None) -> list[_Check]:
+    async with _desk(tenant) as desk:
+        listed = [reference] if reference else [entry.reference for entry in await desk.packs.all()]
+        return [await _check(desk, each) for each in listed]
+
+
+async def _check(desk: _Desk, reference: str) -> _Check:
+    sealed = await desk.sealed(reference)
+    try:
+        await desk.verified(sealed)
+    except RecuerdoError as error:
+        return _Check(reference, error)
+    return _Check(reference, None)
+
+
+async def _diff(before: str, after: str, tenant: str | None) -> dict[str, list[str]]:
+    async with _desk(tenant) as desk:
+        old, new = await _texts(desk, before), await _texts(desk, after)
+    found = {path: _lines(path, old.get(path, ""), new.get(path, "")) for path in sorted({*old, *new})}
+    return {path: lines for path, lines in found.items() if lines}
+
+
+async def _texts(desk: _Desk, version: str) -> dict[str, str]:
+    from recuerdo.stores.packs import read_folder
+
+    if "@" in version:
+        pack = await desk.verified(await desk.sealed(version))
+    else:
+        pack = await asyncio.to_thread(read_folder, Path(version), "folder")
+    return {file.path: file.text for file in pack.files}
+
+
+def _lines(path: str, old: str, new: str) -> list[str]:
+    return list(unified_diff(old.split("\n"), new.split("\n"), path, path, lineterm=""))
+
+
+def _operator() -> str:
+    """The user of this machine, where the system knows a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise InputError(sentences("actor_unknown")) from None
+
+
+def _print(key: str, **values: object) -> None:
+    print(printable(sentences(key, **values).in_language(language())))
+
+
+def _say(key: str) -> str:
+    return sentences(key).in_language(language())
+
+
+def _entry(entry: "PackEntry") -> dict[str, Any]:
+    return {
+        "pack": entry.reference,
+        "level": entry.level,
+        "bytes": entry.size,
+        "built_at": entry.built_at.isoformat(),
+        "built_by": entry.built_by,
+    }
+
+
+def _list(entries: Sequence["PackEntry"]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for key in ("column_pack", "column_size", "column_built_at", "column_built_by"):
+        table.add_column(_say(key), overflow="fold")
+    for entry in entries:
+        cells = (entry.reference, str(entry.size), f"{entry.built_at:%Y-%m-%d %H:%M %Z}", entry.built_by)
+        table.add_row(*map(plain_text, cells))
+    return table
+
+
+def _verified(checks: Sequence[_Check]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(_say("column_pack"), overflow="fold")
+    table.add_column(_say("column_state"), overflow="fold")
+    for check in checks:
+        state = check.error.sentence.in_language(language()) if check.error else _say("sound")
+        table.add_row(plain_text(check.reference), plain_text(state, "red" if check.error else ""))
+    return table
