@@ -1,45 +1,261 @@
-"""What is remembered of a user, as an app sees it: list and forget (IM-43)."""
+"""What is remembered of a user, as an app sees it: remember, recall, correct, forget, and why (IM-43)."""
 
+import asyncio
+import json
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
+from recuerdo.nodes.receive.language import detect_language
 from recuerdo.nodes.services import Services
-from recuerdo.stores.postgres.memories import Memories, StoredMemory
-from recuerdo.stores.postgres.preferences import Preference, Preferences
+from recuerdo.state.errors import InputError, StoreError
+from recuerdo.state.limits import CRITICAL_USES
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.memory_store.postgres import PostgresMemories
+from recuerdo.stores.portable import Imported, export_tenant, export_user, import_tenant
+from recuerdo.stores.postgres.audit import AuditEntry, read_audit
+from recuerdo.stores.postgres.memories import Memories, NewMemory, StoredMemory
+from recuerdo.stores.postgres.preferences import Preference, PreferenceChange, Preferences
+from recuerdo.stores.postgres.publishing import Candidate, Publication, Publishing
+from recuerdo.stores.postgres.retention import Forgotten, forget_user
+from recuerdo.stores.postgres.revisions import Revision
+from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.postgres.symbols import Interest, SymbolInterest
+from recuerdo.stores.postgres.turns import StoredMessage, TurnLog
+from recuerdo.stores.recall.search import Recalled
+from recuerdo.stores.reindex import reindex
+from recuerdo.stores.worker import index_waiting
+
+sentences = load_sentences(__package__, "memory_sentences.yaml")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why something is remembered.
+
+    ``memory`` has the user's words (``quote``) and the turn; ``message`` is where he said them, None when it is
+    gone or nobody said it in a conversation. ``history``: earlier texts, oldest first.
+    """
+
+    memory: StoredMemory
+    message: StoredMessage | None
+    history: Sequence[Revision]
+    publications: Sequence[Publication]
+    audit: Sequence[AuditEntry]
 
 
 class Memory:
-    """The long-term memory of one tenant and assistant."""
+    """The long-term memory of one tenant and assistant.
+
+    Every method raises ScopeError for an empty user, and StoreError when the database does not answer.
+    """
 
     def __init__(self, services: Services, tenant: str, assistant: str) -> None:
         self._services = services
         self._tenant = tenant
         self._assistant = assistant
         self._memories = Memories(services.database, tenant)
+        self._kept = PostgresMemories(services.database, services.index, services.embedder, tenant, assistant)
         self._preferences = Preferences(services.database, tenant)
         self._symbols = SymbolInterest(services.database, tenant)
+        self._publishing = Publishing(services.database, tenant, assistant)
 
-    async def list(self, *, user: str, limit: int = 100) -> Sequence[StoredMemory]:
-        """Memories that are in force, newest first."""
-        return await self._memories.all(self._assistant, user, self._services.clock(), limit=limit)
+    @property
+    def roles(self) -> Roles:
+        """Who may publish and withdraw."""
+        return Roles(self._services.database, self._tenant)
+
+    async def remember(
+        self,
+        text: str,
+        *,
+        user: str,
+        kind: str = "note",
+        language: str | None = None,
+        confidence: float | None = 1.0,
+        metadata: dict[str, Any] | None = None,
+    ) -> StoredMemory:
+        """Keep a text of at most 4,000 characters; what the user has in the same words is confirmed instead.
+
+        ``confidence`` 0 to 1 decides how long: below 0.6, or None, at most 7 days, else 90 (C-6). ``language``
+        None: by the text. Raises InputError for a text, a confidence or metadata that cannot be kept.
+        """
+        if language is None:
+            language = await asyncio.to_thread(detect_language, text)
+        memory = NewMemory(
+            kind=kind,
+            text=text,
+            language=language,
+            confidence=confidence,
+            metadata=_plain(metadata or {}),
+            once=True,
+        )
+        return await self._kept.add(user, memory, self._services.clock())
+
+    async def recall(self, query: str, *, user: str, limit: int = 10) -> Sequence[Recalled]:
+        """The user's memories that answer ``query`` best, best first."""
+        return await self._kept.search(user, query, self._services.clock(), limit)
+
+    async def list(
+        self, *, user: str, limit: int = 100, offset: int = 0, inactive: bool = False
+    ) -> Sequence[StoredMemory]:
+        """Memories that are in force, last changed first; ``inactive``: those that are switched off instead."""
+        page = self._memories.inactive if inactive else self._memories.all
+        return await page(self._assistant, user, self._services.clock(), limit=limit, offset=offset)
+
+    async def update(self, memory_id: UUID, text: str, *, user: str) -> StoredMemory | None:
+        """Correct a memory: the user says it, so it is confirmed. None: the user has none of that id.
+
+        Raises InputError for a text that cannot be, ScopeError for a published memory.
+        """
+        now = self._services.clock()
+        if await self._kept.update(user, memory_id, text, now) is None:
+            return None
+        await self._kept.confirm(user, memory_id, now)
+        return next(iter(await self._kept.get(user, [memory_id], now)), None)
+
+    async def confirm(self, memory_id: UUID, *, user: str) -> bool:
+        """The user says that it is so: kept for 90 days from now. False: the user has none of that id."""
+        return await self._kept.confirm(user, memory_id, self._services.clock())
+
+    async def set_active(self, memory_id: UUID, active: bool, *, user: str) -> bool:
+        """Switch a memory off, so that no turn sees it, or on again (IM-30). False: nothing to switch."""
+        now = self._services.clock()
+        return await self._memories.set_active(memory_id, self._assistant, user, active, now)
+
+    async def forget(self, memory_id: UUID, *, user: str) -> bool:
+        """Forget one memory, row, history and vector; False when the user has none of that id."""
+        return await self._kept.forget(user, memory_id, self._services.clock())
+
+    async def forget_all(self, *, user: str) -> Forgotten:
+        """Forget the user: memories, preferences, symbols, conversations, events; the audit keeps ids.
+
+        Raises BusyError while a turn of the user's is running; then nothing is gone.
+        """
+        gone = await forget_user(self._services.database, self._tenant, user, self._services.clock())
+        await self._delete_vectors(user, gone.assistants)
+        return gone
+
+    async def why(self, memory_id: UUID, *, user: str) -> Explanation | None:
+        """Why it is remembered: the words, the message, the turn, earlier texts, and who changed it.
+
+        None: nothing of the user's in force has that id.
+        """
+        now = self._services.clock()
+        found = await self._memories.get([memory_id], self._assistant, user, now)
+        if not found:
+            return None
+        audit = await read_audit(self._services.database, self._tenant, "user_memory", str(memory_id))
+        return Explanation(
+            found[0],
+            await self._message_of(found[0]),
+            await self._kept.history(user, memory_id, now),
+            await self._publishing.publications(memory_id),
+            audit,
+        )
+
+    async def publish(self, memory_id: UUID, *, actor: str, reason: str) -> None:
+        """Make a memory permanent, for the user it is of (OR-11). Audited.
+
+        Raises ScopeError when the actor is neither supervisor nor owner, InputError without a reason or when
+        no memory in force has that id.
+        """
+        await self._publishing.publish(memory_id, actor=actor, reason=reason, at=self._services.clock())
+
+    async def withdraw(self, memory_id: UUID, *, actor: str, reason: str) -> None:
+        """Take a published memory out of use: the next turn lacks it (IM-51). Audited; raises as publish."""
+        await self._publishing.withdraw(memory_id, actor=actor, reason=reason, at=self._services.clock())
+
+    async def candidates(self, *, actor: str, uses: int = CRITICAL_USES) -> Sequence[Candidate]:
+        """Memories of all users that at least ``uses`` turns used: to choose from (A-26). For supervisors."""
+        return await self._publishing.candidates(actor=actor, now=self._services.clock(), uses=uses)
+
+    async def audit(self, memory_id: UUID, *, actor: str) -> Sequence[AuditEntry]:
+        """Who did what to a memory, also to one that is gone, oldest first. For supervisors."""
+        await self._publishing.require_supervisor(actor)
+        return await read_audit(self._services.database, self._tenant, "user_memory", str(memory_id))
 
     async def preferences(self, *, user: str) -> dict[str, Preference]:
         """Preferences that are in force, by key."""
         return await self._preferences.all(user, self._services.clock())
 
-    async def symbols(self, *, user: str) -> Sequence[Interest]:
-        """Symbols of interest, most mentioned first."""
-        return await self._symbols.of(user, self._services.clock())
+    async def correct_preference(self, key: str, value: Any, *, user: str) -> Preference:
+        """Set one preference, as the user says it; ``value`` is plain JSON data.
 
-    async def forget(self, memory_id: UUID, *, user: str) -> bool:
-        """Forget one memory, row and vector; False when the user has none of that id."""
+        Raises InputError for a key or a value that cannot be kept.
+        """
+        if not key.strip():
+            raise InputError(sentences("preference_key_missing"))
+        value = _plain(value)
         now = self._services.clock()
-        gone = await self._memories.forget(memory_id, self._assistant, user, now)
-        if gone and self._services.index.unavailable is None:
-            await self._services.index.delete(self._tenant, self._assistant, [str(memory_id)])
-        return gone
+        quote = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        language = await asyncio.to_thread(detect_language, quote)
+        await self._preferences.set(user, PreferenceChange(key, value, quote, None, language), now)
+        return (await self._preferences.all(user, now))[key]
 
     async def forget_preference(self, key: str, *, user: str) -> bool:
         """Forget one preference; False when there is none of that key."""
         return await self._preferences.delete(user, key, self._services.clock())
+
+    async def export(self, *, user: str) -> dict[str, Any]:
+        """Everything that is kept of the user, conversations included, as plain data by table (IM-43)."""
+        return dict(await export_user(self._services.database, self._tenant, user))
+
+    async def export_db(self, path: Path, *, replace: bool = False) -> dict[str, int]:
+        """Write the tenant's whole long-term memory into one SQLite file (OR-6). Returns rows by table.
+
+        Raises InputError when the file is there and is not to be replaced, or cannot be written.
+        """
+        now = self._services.clock()
+        return await export_tenant(self._services.database, self._tenant, path, now, replace=replace)
+
+    async def import_db(self, path: Path, *, actor: str) -> Imported:
+        """Bring such a file back: all of it, or nothing (OR-6). Its vectors follow with the worker.
+
+        Raises InputError for a file that is no such export, or that was damaged.
+        """
+        return await import_tenant(self._services.database, self._tenant, path, actor, self._services.clock())
+
+    async def reindex(self) -> int:
+        """Write the assistant's vector index anew from PostgreSQL (C-10). Returns how many vectors it has now.
+
+        Raises StoreError when the index does not answer.
+        """
+        services = self._services
+        await reindex(services.database, services.index, self._tenant, self._assistant, services.clock())
+        await index_waiting(services.database, services.index, services.embedder)
+        return await services.index.count(self._tenant, self._assistant)
+
+    async def symbols(self, *, user: str) -> Sequence[Interest]:
+        """Symbols of interest, most mentioned first."""
+        return await self._symbols.of(user, self._services.clock())
+
+    async def _message_of(self, memory: StoredMemory) -> StoredMessage | None:
+        if memory.turn is None or memory.message_id is None:
+            return None
+        log = TurnLog(self._services.database, self._tenant)
+        return await log.message(memory.turn, memory.message_id, memory.user)
+
+    async def _delete_vectors(self, user: str, assistants: Sequence[str]) -> None:
+        """At once when it can, else the worker does it."""
+        index = self._services.index
+        if index.unavailable:
+            return
+        try:
+            for assistant in assistants:
+                await index.delete_user(self._tenant, assistant, user)
+        except StoreError as error:
+            _log.warning("a user's vectors wait for the worker: %s", type(error).__name__)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON keeps it; raises InputError when it cannot."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        raise InputError(sentences("not_plain_data")) from None

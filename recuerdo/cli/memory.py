@@ -1,14 +1,22 @@
-"""``recuerdo memory``: list and forget what is remembered of a user."""
+"""``recuerdo memory``: list and forget what is remembered of a user; further commands stand beside."""
 
 from typing import Annotated
 
 import typer
 
 from recuerdo.cli.console import out, print_json, say
+from recuerdo.cli.memory_files import add_files
+from recuerdo.cli.memory_import import import_memory
+from recuerdo.cli.memory_publish import add_publishing
+from recuerdo.cli.memory_rights import add_rights
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant, User
 from recuerdo.demo import SAMPLE_USER
 
 memory_app = typer.Typer(name="memory", help="What is remembered of a user.", no_args_is_help=True)
+add_rights(memory_app)
+add_publishing(memory_app)
+add_files(memory_app)
+memory_app.command("import")(import_memory)
 
 
 @memory_app.command("list")

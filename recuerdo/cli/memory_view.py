@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,9 +10,12 @@ from rich.table import Table
 from recuerdo.agent import Agent
 from recuerdo.cli.console import plain_text, say, sentences
 from recuerdo.state.errors import InputError
+from recuerdo.state.folding import folded
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.postgres.preferences import Preference
 from recuerdo.stores.postgres.symbols import Interest
+
+_YES = ("si", "yes", "true", "1", "on")
 
 
 @dataclass(frozen=True)
@@ -76,18 +80,60 @@ class Remembered:
 
         Raises InputError when there is no such item.
         """
+        key = self._key(item)
+        if key in self.preferences:
+            agent.run_sync(agent.memory.forget_preference(key, user=self.user))
+        else:
+            agent.run_sync(agent.memory.forget(UUID(key), user=self.user))
+        return key
+
+    def correct(self, agent: Agent, item: str, text: str) -> str:
+        """Give the item of that number, preference key or memory id another value; returns which it was.
+
+        Raises InputError when there is no such item, or for a text that cannot be.
+        """
+        key = self._key(item)
+        if key in self.preferences:
+            value = _like(self.preferences[key].value, text)
+            agent.run_sync(agent.memory.correct_preference(key, value, user=self.user))
+        else:
+            agent.run_sync(agent.memory.update(UUID(key), text, user=self.user))
+        return key
+
+    def why(self, agent: Agent, item: str) -> dict[str, Any]:
+        """Why the item of that number, preference key or memory id is remembered, as plain data.
+
+        Raises InputError when there is no such item.
+        """
+        key = self._key(item)
+        if key in self.preferences:
+            return vars(self.preferences[key])
+        reasons = agent.run_sync(agent.memory.why(UUID(key), user=self.user))
+        if reasons is None:
+            raise InputError(sentences("memory_item_unknown", item=item[:60]))
+        return {
+            **vars(reasons.memory),
+            "said": reasons.message.content if reasons.message else None,
+            "history": [f"{old.at.date()}: {old.text}" for old in reasons.history],
+            "published": [f"{p.at.date()} {p.action} {p.actor}: {p.reason}" for p in reasons.publications],
+            "audit": [f"{entry.at.date()} {entry.action} {entry.actor}" for entry in reasons.audit],
+        }
+
+    def _key(self, item: str) -> str:
         keys = [*self.preferences, *(str(memory.id) for memory in self.memories)]
         key = keys[int(item) - 1] if item.isdecimal() and 0 < int(item) <= len(keys) else item
         if key not in keys:
             raise InputError(sentences("memory_item_unknown", item=item[:60]))
-        agent.run_sync(self._forget(agent, key))
         return key
 
-    async def _forget(self, agent: Agent, key: str) -> bool:
-        if key in self.preferences:
-            return await agent.memory.forget_preference(key, user=self.user)
-        memory = next(memory for memory in self.memories if str(memory.id) == key)
-        return await agent.memory.forget(memory.id, user=self.user)
+
+def _like(value: object, text: str) -> object:
+    """``text`` as a value of the kind that is there: a list by commas, a yes or a no."""
+    if isinstance(value, list):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if isinstance(value, bool):
+        return folded(text.strip()) in _YES
+    return text
 
 
 def _shown(value: object) -> str:

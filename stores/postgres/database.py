@@ -12,6 +12,7 @@ from psycopg.sql import SQL, Composed
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from recuerdo.state.errors import StoreError
+from recuerdo.state.limits import DEFAULT_LIMITS, MemoryLimits
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.postgres.migrations import migrate
 
@@ -23,8 +24,10 @@ Pool = AsyncConnectionPool[Connection]
 _CONNECT_SECONDS = 10
 # The setting "role" is what SET ROLE sets.
 _AS_TENANT = SQL(
-    "begin; select set_config('role', 'recuerdo_tenant', true), set_config('recuerdo.tenant', {tenant}, true)"
+    "begin {level}; select set_config('role', 'recuerdo_tenant', true),"
+    " set_config('recuerdo.tenant', {tenant}, true)"
 )
+_SNAPSHOT = SQL("isolation level repeatable read")
 # LangGraph's tables stand where the search path of the role that logged in says: "$user" would be another now.
 _AS_OPERATOR = SQL(
     "begin; select set_config('search_path', string_agg(quote_ident(name), ','), true)"
@@ -37,17 +40,21 @@ _LOST = ("08", "57P")
 class Database:
     """A pool whose connections commit each statement by themselves and give rows as dicts.
 
-    Behind a pooler such as PgBouncer ``prepares_statements`` is False.
+    Behind a pooler such as PgBouncer ``prepares_statements`` is False. ``limits`` are those of whatever is
+    written through it (OR-9).
 
     It belongs to the event loop that opened it.
     """
 
-    def __init__(self, pool: Pool, *, prepares_statements: bool) -> None:
+    def __init__(
+        self, pool: Pool, *, prepares_statements: bool, limits: MemoryLimits = DEFAULT_LIMITS
+    ) -> None:
         self.pool = pool
         self.prepares_statements = prepares_statements
+        self.limits = limits
 
     @classmethod
-    async def open(cls, conninfo: str, *, pool_size: int = 8) -> Self:
+    async def open(cls, conninfo: str, *, pool_size: int = 8, limits: MemoryLimits = DEFAULT_LIMITS) -> Self:
         """Connect and migrate.
 
         Raises StoreError, which never shows the password, when the server does not answer or refuses us, or
@@ -75,7 +82,7 @@ class Database:
         except PoolTimeout as error:
             await pool.close()
             raise StoreError(_sentences("database_unreachable")) from error
-        return cls(pool, prepares_statements=not pooled)
+        return cls(pool, prepares_statements=not pooled, limits=limits)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
@@ -97,9 +104,13 @@ class Database:
             yield connection
 
     @asynccontextmanager
-    async def tenant(self, tenant: str) -> AsyncIterator[Connection]:
-        """One transaction that sees and writes the rows of ``tenant`` and no other's, whatever it asks for (OR-6)."""
-        async with self._begun(_AS_TENANT.format(tenant=tenant)) as connection:
+    async def tenant(self, tenant: str, *, snapshot: bool = False) -> AsyncIterator[Connection]:
+        """One transaction that sees and writes the rows of ``tenant`` and no other's, whatever it asks for (OR-6).
+
+        With ``snapshot`` it sees all of them as they stand at its beginning.
+        """
+        level = _SNAPSHOT if snapshot else SQL("")
+        async with self._begun(_AS_TENANT.format(level=level, tenant=tenant)) as connection:
             yield connection
 
     @asynccontextmanager

@@ -187,7 +187,7 @@ async def test_vector_of_a_memory_forgotten_meanwhile_is_noted(
     await memories.forget(added.id, "A1", "u1", DAY_0)
     async with database.connection() as connection:
         await connection.execute("delete from recuerdo.vector_deletions")
-    await mark_indexed(database, [added])
+    assert [gone.id for gone in await mark_indexed(database, [added])] == [added.id]
     assert [deletion.id for deletion in await waiting_deletions(database, limit=9)] == [added.id]
 
 

@@ -1,0 +1,45 @@
+"""Long-term memory of users: texts with their embeddings; the vector index can be rebuilt from here."""
+
+from recuerdo.stores.postgres.memories.rows import (
+    FLOAT,
+    Alike,
+    MemoryChanges,
+    Nearest,
+    NewMemory,
+    SearchRow,
+    StoredMemory,
+    VectorDeletion,
+    WaitingVector,
+)
+from recuerdo.stores.postgres.memories.store import Memories
+from recuerdo.stores.postgres.memories.vectors import (
+    deleted_from_index,
+    mark_all_waiting,
+    mark_indexed,
+    store_embeddings,
+    waiting_deletions,
+    waiting_vectors,
+)
+from recuerdo.stores.postgres.memories.writing import MemoryWriter, change_memories, write_memories
+
+__all__ = [
+    "FLOAT",
+    "Alike",
+    "Memories",
+    "MemoryChanges",
+    "MemoryWriter",
+    "Nearest",
+    "NewMemory",
+    "SearchRow",
+    "StoredMemory",
+    "VectorDeletion",
+    "WaitingVector",
+    "change_memories",
+    "deleted_from_index",
+    "mark_all_waiting",
+    "mark_indexed",
+    "store_embeddings",
+    "waiting_deletions",
+    "waiting_vectors",
+    "write_memories",
+]

@@ -1,0 +1,129 @@
+"""Who may do what in a tenant: owner, supervisor, agent or user (OR-11).
+
+Everybody is a user until somebody grants more. The first owner is appointed; after that owners grant.
+"""
+
+from datetime import datetime
+from typing import Final, Literal, get_args
+
+from recuerdo.state.errors import InputError, ScopeError
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.postgres.audit import Action, Change, write_audit
+from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
+from recuerdo.stores.postgres.instants import require_aware
+from recuerdo.stores.postgres.scope import require_scope
+
+_sentences = load_sentences(__package__, "memory_sentences.yaml")
+
+Role = Literal["owner", "supervisor", "agent", "user"]
+
+SUPERVISING: Final[tuple[Role, ...]] = ("supervisor", "owner")
+"""Who may make a memory permanent, and take that back."""
+
+
+class Roles:
+    """The roles of one tenant. Raises ScopeError when the tenant, the user or the actor is missing.
+
+    With ``audit`` every change stands in the chain of the governance audit too.
+    """
+
+    def __init__(self, database: Database, tenant: str, audit: GovernanceAudit | None = None) -> None:
+        require_scope(tenant=tenant)
+        self._database = database
+        self._tenant = tenant
+        self._audit = audit
+
+    async def role_of(self, user: str) -> Role:
+        """The user's role; "user" where none was granted."""
+        async with self._database.tenant(self._tenant) as connection:
+            return await role_of(connection, self._tenant, user)
+
+    async def all(self) -> dict[str, Role]:
+        """Every role that was granted, by user."""
+        async with self._database.tenant(self._tenant) as connection:
+            cursor = await connection.execute(
+                "select user_id, role from recuerdo.roles where tenant = %s order by user_id", (self._tenant,)
+            )
+            return {row["user_id"]: row["role"] for row in await cursor.fetchall()}
+
+    async def appoint_first_owner(self, user: str, at: datetime) -> None:
+        """Make ``user`` the owner of a tenant that has none: for whoever runs the deployment.
+
+        Raises ScopeError when there is an owner.
+        """
+        require_scope(user=user)
+        require_aware(at)
+        async with self._database.tenant(self._tenant) as connection:
+            if await self._owners(connection):
+                raise ScopeError(_sentences("owner_exists"))
+            await self._write(connection, user, "owner", user, at)
+
+    async def grant(self, user: str, role: Role, *, actor: str, at: datetime) -> None:
+        """Give ``user`` a role, in place of the one before. Audited.
+
+        Raises ScopeError when the actor is no owner, or the tenant would be left without one; InputError for
+        a role that does not exist.
+        """
+        if role not in get_args(Role):
+            raise InputError(_sentences("role_unknown", role=role, roles=", ".join(get_args(Role))))
+        require_scope(user=user)
+        require_aware(at)
+        async with self._database.tenant(self._tenant) as connection:
+            owners = await self._owners(connection)
+            await require_role(connection, self._tenant, actor, ("owner",))
+            if role != "owner" and owners == [user]:
+                raise ScopeError(_sentences("owner_last"))
+            await self._write(connection, user, role, actor, at)
+
+    async def revoke(self, user: str, *, actor: str, at: datetime) -> None:
+        """Make ``user`` an ordinary user again. Audited. Raises ScopeError as :meth:`grant` does."""
+        await self.grant(user, "user", actor=actor, at=at)
+
+    async def _owners(self, connection: Connection) -> list[str]:
+        # Changes of roles come one after the other: two could else both be the first owner, or the last to go.
+        await connection.execute(
+            "select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"roles\x1f{self._tenant}",)
+        )
+        cursor = await connection.execute(
+            "select user_id from recuerdo.roles where tenant = %s and role = 'owner'", (self._tenant,)
+        )
+        return [row["user_id"] for row in await cursor.fetchall()]
+
+    async def _write(self, connection: Connection, user: str, role: Role, actor: str, at: datetime) -> None:
+        before = await role_of(connection, self._tenant, user)
+        if role == "user":
+            await connection.execute(
+                "delete from recuerdo.roles where tenant = %s and user_id = %s", (self._tenant, user)
+            )
+        else:
+            await connection.execute(
+                "insert into recuerdo.roles (tenant, user_id, role, granted_by, granted_at)"
+                " values (%s, %s, %s, %s, %s) on conflict (tenant, user_id) do update set"
+                " role = excluded.role, granted_by = excluded.granted_by, granted_at = excluded.granted_at",
+                (self._tenant, user, role, actor, at),
+            )
+        action: Action = "revoked" if role == "user" else "granted"
+        change = Change("roles", user, action, previous_status=before, new_status=role)
+        await write_audit(connection, self._tenant, actor, at, [change])
+        if self._audit is not None:
+            act = AuditAct(at, actor, f"role.{action}", user, before=before, after=role)
+            await self._audit.append(connection, act)
+
+
+async def role_of(connection: Connection, tenant: str, user: str) -> Role:
+    """The user's role, in the transaction of ``connection``."""
+    require_scope(user=user)
+    cursor = await connection.execute(
+        "select role from recuerdo.roles where tenant = %s and user_id = %s", (tenant, user)
+    )
+    row = await cursor.fetchone()
+    role: Role = row["role"] if row else "user"
+    return role
+
+
+async def require_role(connection: Connection, tenant: str, actor: str, roles: tuple[Role, ...]) -> None:
+    """Raise ScopeError when the actor has none of ``roles``."""
+    require_scope(actor=actor)
+    if await role_of(connection, tenant, actor) not in roles:
+        raise ScopeError(_sentences("role_needed", actor=actor, roles=" / ".join(roles)))
