@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from recuerdo.stores.sensitive.checks import is_card, is_clabe, is_iban
+from recuerdo.stores.sensitive.vocabulary import words
 
 _RUN = re.compile(r"(?<!\w)\d+(?:[ .-]{1,2}\d+)*(?!\w)")
 _GROUP = re.compile(r"\d+")
 _LONGEST = 19
+_LEAST_SPOKEN = 12
 _IBAN = re.compile(
     r"(?<!\w)[A-Za-z]{2}\d{2}(?:[A-Za-z0-9]{11,30}|(?:[ -][A-Za-z0-9]{4}){2,7}(?:[ -][A-Za-z0-9]{1,4})?)(?!\w)"
 )
@@ -23,6 +26,18 @@ def card_and_bank_numbers(text: str) -> Iterator[tuple[int, int, str]]:
         end = _iban_end(match.group())
         if end:
             yield match.start(), match.start() + end, "iban"
+
+
+def spoken_numbers(folded_text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each number of a card or an account that is said digit by digit."""
+    for match in _spoken().finditer(folded_text):
+        yield match.span()
+
+
+@cache
+def _spoken() -> re.Pattern[str]:
+    digit = words("digit_word")
+    return re.compile(rf"(?<!\w){digit}(?:[ ,-]{{1,3}}{digit}){{{_LEAST_SPOKEN - 1},40}}(?!\w)")
 
 
 def _in_run(run: str, offset: int) -> Iterator[tuple[int, int, str]]:

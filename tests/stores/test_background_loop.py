@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from recuerdo.background_loop import BackgroundLoop
+from recuerdo.stores.background_loop import BackgroundLoop
 
 
 def test_work_that_is_interrupted_puts_its_things_away_first(monkeypatch: pytest.MonkeyPatch) -> None:
