@@ -16,7 +16,7 @@ Tier = Literal["critical", "high", "medium", "low"]
 TIERS_CHEAPEST_FIRST: tuple[Tier, ...] = ("low", "medium", "high")
 """The order in which tiers give way; critical never does (RF-62)."""
 
-Section = Literal["stable", "profile", "history", "turn", "message"]
+Section = Literal["stable", "packs", "profile", "history", "turn", "message"]
 """Where a block stands in the prompt, in this order (design section 4)."""
 
 CountTokens = Callable[[str], int]

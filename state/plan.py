@@ -1,17 +1,22 @@
 """The plan: how an agent behaves. Written as YAML, checked here, immutable once loaded (design section 6).
 
-Until signing exists every plan runs as a marked draft (``draft`` is True).
+What is here is a draft; ``recuerdo.stores.plans`` makes signed revisions of it.
 """
 
+import operator
+import unicodedata
+from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    FiniteFloat,
     StringConstraints,
     ValidationError,
     model_validator,
@@ -19,11 +24,18 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from recuerdo.state.errors import SettingsError
+from recuerdo.state.limits import SUMMARY_AFTER_MESSAGES
 from recuerdo.state.sentences import Sentence, load_sentences
 
 sentences = load_sentences(__package__)
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+PACK_NAME = r"[a-z][a-z0-9_-]{0,63}"
+"""Pattern of a knowledge pack's name."""
+
+PackReference = Annotated[str, StringConstraints(pattern=rf"^{PACK_NAME}@[0-9a-f]{{12}}$")]
+"""A knowledge pack as ``name@pin``: the first 12 hex digits of its SHA-256 (A-27)."""
 
 
 class _Part(BaseModel):
@@ -50,25 +62,45 @@ class Summary(_Part):
     ``by``: "auto" asks the model where one is configured, "extractive" never does.
     """
 
-    after_messages: int = Field(default=15, ge=1)
+    after_messages: int = Field(default=SUMMARY_AFTER_MESSAGES, ge=1)
     max_tokens: int = Field(default=400, ge=50)
     by: Literal["auto", "extractive"] = "auto"
 
 
+class Learning(_Part):
+    """Who reads what a message teaches of its user (RF-11).
+
+    ``by``: "rules" needs no model; "auto" also asks the model, where one is configured, about statements that the
+    rules made nothing of; "model" asks it about every message with a statement; "off" learns nothing.
+    """
+
+    by: Literal["auto", "rules", "model", "off"] = "auto"
+
+
 class Memory(_Part):
-    """The memory panel's settings."""
+    """The memory panel's settings.
+
+    ``saving``: "ask_first" stores what the model or the learner wants to remember only after the user's yes
+    (IM-34). ``by_tool``: whether what the memory tool adds counts as said by the user, 90 days, or as inferred, 7
+    (C-8). ``command``: whether ``#MEMORY# text`` stores a memory (IM-31).
+    """
 
     short_term: ShortTerm = ShortTerm()
     full_context: FullContext = FullContext()
     summary: Summary = Summary()
     recall_tokens: int = Field(default=600, ge=0)
     recent_topics: int = Field(default=10, ge=1)
+    saving: Literal["direct", "ask_first"] = "direct"
+    by_tool: Literal["explicit", "inferred"] = "explicit"
+    command: bool = True
+    learning: Learning = Learning()
 
 
 class Limits(_Part):
     """Token limits of one request and caps of the tool loop (RF-34, RF-48).
 
-    ``tool_result`` caps one result in the prompt, ``tool_step`` all results of one step together.
+    ``tool_result`` caps one result in the prompt, ``tool_step`` all results of one step together. ``packs`` is
+    what the texts of the plan's knowledge packs may have together (packs.max_tokens, C-23).
     """
 
     compress_above: int = Field(default=6000, ge=500)
@@ -78,6 +110,7 @@ class Limits(_Part):
     tool_step: int = Field(default=4000, ge=100)
     tool_rounds: int = Field(default=8, ge=0)
     critical_messages: int = Field(default=3, ge=0)
+    packs: int = Field(default=3000, ge=0)
 
     @model_validator(mode="after")
     def _target_below_limit(self) -> "Limits":
@@ -109,6 +142,28 @@ class Price(_Part):
     output: UnitsPerMillion
 
 
+class SourceSettings(_Part):
+    """How one source of data is asked (RF-35, RF-63).
+
+    ``provider`` says who gives the data: "table" is PostgreSQL. ``timeout_ms`` is how long a turn waits for it.
+    ``refresh_seconds`` is how old its answers may be: None, the kind's own (60 for the market's, 0 for what is a
+    user's own).
+    """
+
+    provider: Text = "table"
+    timeout_ms: int = Field(default=2000, ge=10, le=30_000)
+    refresh_seconds: int | None = Field(default=None, ge=0, le=86_400)
+
+
+def _by_name(sources: Any) -> Any:
+    """A list of names means each with its default settings."""
+    if isinstance(sources, tuple | list) and all(isinstance(name, str) for name in sources):
+        return {name: {} for name in sources}
+    if isinstance(sources, dict):
+        return {name: {} if settings is None else settings for name, settings in sources.items()}
+    return sources
+
+
 class Bilingual(_Part):
     """A sentence that users see, in both languages."""
 
@@ -120,8 +175,161 @@ class Bilingual(_Part):
         return Sentence(self.es, self.en).in_language(language)
 
 
+def _one_pin_each(packs: tuple[str, ...]) -> tuple[str, ...]:
+    """Of two versions of one pack nobody could say which rule holds."""
+    names = [reference.partition("@")[0] for reference in packs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise PydanticCustomError("pack_twice", "{name} × 2", {"name": twice})
+    return packs
+
+
+def _type_name(name: str) -> str:
+    """As it is written, blanks included (LA-31); the same letters in another encoding are the same name."""
+    # A no-break space does not count as printable, but it is a letter of the name like any other.
+    if not name.strip() or not all(c.isprintable() or unicodedata.category(c) == "Zs" for c in name):
+        raise PydanticCustomError("event_type_name", "visible text on one line")
+    return unicodedata.normalize("NFC", name)
+
+
+class EventType(_Part):
+    """A kind of key event: the exact name that is stored, and what tells the model when it applies (IM-5)."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_type_name)]
+    description: str = Field(default="", max_length=1000)
+
+
+def _types_once(types: tuple[EventType, ...]) -> tuple[EventType, ...]:
+    names = [event_type.name for event_type in types]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise PydanticCustomError("event_type_twice", "{name} × 2", {"name": twice})
+    return types
+
+
+class Extraction(_Part):
+    """When and how events are read out of a conversation for the agent types that do not write them in the
+    round (LA-26, IM-6, IM-7).
+
+    A conversation has ended after ``idle_minutes`` without a message; ``message_threshold`` new messages start it
+    before that, None: never (C-34). ``model`` None is the chat model; ``rules`` are sentences that guide it.
+    """
+
+    idle_minutes: int = Field(default=5, ge=1, le=1440)
+    message_threshold: int | None = Field(default=None, ge=1, le=1000)
+    model: Text | None = None
+    rules: tuple[Text, ...] = ()
+
+
+class KeyEventSettings(_Part):
+    """Key events, the same for all three agent types (LA-24). They work with the switch on and at least one type.
+
+    ``injected_max`` open events stand in each prompt (LA-22), resolved ones among them or not (A-19). Closed ones
+    can be asked for ``closed_days`` days (C-9). Shared: those of every assistant of the tenant (A-23).
+    """
+
+    enabled: bool = False
+    types: Annotated[tuple[EventType, ...], AfterValidator(_types_once)] = ()
+    injected_max: int = Field(default=5, ge=0, le=50)
+    inject_resolved: bool = True
+    extraction: Extraction = Extraction()
+    shared_across_assistants: bool = False
+    closed_days: int = Field(default=90, ge=1, le=3650)
+
+
+ExactInt = Annotated[int, Field(gt=-(2**53), lt=2**53)]
+"""A whole number that every reader of JSON takes for the same (RFC 8785)."""
+
+
+class Condition(_Part):
+    """One comparison of an auto-approve rule: ``field`` is an argument of the tool's call.
+
+    Numbers compare with numbers, text and yes or no only by "==" and "!="; anything else does not hold.
+    """
+
+    field: Text
+    op: Literal["<", "<=", ">", ">=", "==", "!="]
+    value: bool | ExactInt | FiniteFloat | Text
+
+    def holds(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments fulfils it; an argument that is missing never does."""
+        given, wanted = arguments.get(self.field), self.value
+        if _is_number(given) and _is_number(wanted):
+            return bool(_COMPARES[self.op](given, wanted))
+        # True is an int to Python; a limit of 1 must not let it through.
+        return type(given) is type(wanted) and self.op in {"==", "!="} and _COMPARES[self.op](given, wanted)
+
+
+_COMPARES: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+RuleId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
+"""Name of an auto-approve rule or an eval case within its plan."""
+
+
+class AutoApproveRule(_Part):
+    """Lets a call of a four-eyes tool pass without a person when all conditions hold (OR-33)."""
+
+    id: RuleId
+    tool: Text
+    when: tuple[Condition, ...] = Field(min_length=1)
+
+    def allows(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether it lets this call pass."""
+        return tool == self.tool and all(condition.holds(arguments) for condition in self.when)
+
+
+class Expectation(_Part):
+    """What an eval case wants of the last turn: parts of the reply, and tools that were called, or neither."""
+
+    says: tuple[Text, ...] = ()
+    says_not: tuple[Text, ...] = ()
+    calls: tuple[Text, ...] = ()
+    calls_not: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _wants_something(self) -> "Expectation":
+        if not (self.says or self.says_not or self.calls or self.calls_not):
+            raise PydanticCustomError("expects_nothing", "nothing is expected")
+        return self
+
+
+class EvalCase(_Part):
+    """A conversation that every revision is tried with: the user's messages, the last one is judged (OR-35)."""
+
+    id: RuleId
+    messages: tuple[Text, ...] = Field(min_length=1, max_length=20)
+    expect: Expectation
+
+
+Identified = TypeVar("Identified", AutoApproveRule, EvalCase)
+
+
+def _ids_once(parts: tuple[Identified, ...]) -> tuple[Identified, ...]:
+    ids = [part.id for part in parts]
+    twice = next((key for key in ids if ids.count(key) > 1), None)
+    if twice:
+        raise PydanticCustomError("id_twice", "{id} × 2", {"id": twice})
+    return parts
+
+
 class Plan(_Part):
-    """One agent: role prompt, limits, memory settings, tools. The core knows no domain beyond it."""
+    """One agent: role prompt, limits, memory settings, tools. The core knows no domain beyond it.
+
+    ``four_eyes`` names the tools whose calls wait for a second person, ``deactivated_tools`` those that no request
+    carries (OR-37): both as the model calls them, those of the app among them.
+    """
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
     language: Literal["es", "en"]
@@ -131,18 +339,19 @@ class Plan(_Part):
     disclaimer: Bilingual
     limits: Limits = Limits()
     memory: Memory = Memory()
-    sources: tuple[Text, ...] = ()
+    key_events: KeyEventSettings = KeyEventSettings()
+    sources: Annotated[dict[Text, SourceSettings], BeforeValidator(_by_name)] = Field(default_factory=dict)
     tools: tuple[Text, ...] = ()
+    four_eyes: tuple[Text, ...] = ()
+    deactivated_tools: tuple[Text, ...] = ()
+    auto_approve_rules: Annotated[tuple[AutoApproveRule, ...], AfterValidator(_ids_once)] = ()
+    eval_cases: Annotated[tuple[EvalCase, ...], AfterValidator(_ids_once)] = ()
+    packs: Annotated[tuple[PackReference, ...], AfterValidator(_one_pin_each)] = ()
     entitlements: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
     prices: dict[Text, Price] = Field(default_factory=dict)
 
-    @property
-    def draft(self) -> bool:
-        """Whether the plan runs unsigned: True until signed revisions exist."""
-        return True
 
-
-class _NoTwins(yaml.SafeLoader):
+class NoTwins(yaml.SafeLoader):
     """YAML whose mappings have each key once: of two, a reader would trust the wrong one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -162,7 +371,7 @@ def read_plan(text: str, origin: str) -> Plan:
     Raises SettingsError that names the field, what is wrong with it and the allowed range.
     """
     try:
-        raw = _lists_to_tuples(yaml.load(text, _NoTwins))
+        raw = _lists_to_tuples(yaml.load(text, NoTwins))
     # PyYAML lets a date that does not exist, a number of 5,000 digits and endless nesting through as these.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -173,11 +382,28 @@ def read_plan(text: str, origin: str) -> Plan:
     try:
         return Plan.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "plan"
-        raise SettingsError(
-            sentences("plan_invalid", origin=origin, field=field, reason=_reason(first))
-        ) from None
+        field, reason = first_fault(error)
+        raise SettingsError(sentences("plan_invalid", origin=origin, field=field, reason=reason)) from None
+
+
+def first_fault(error: ValidationError) -> tuple[str, Sentence | str]:
+    """The first field of a plan that is wrong, by its path, and what is wrong with it."""
+    first = error.errors()[0]
+    return ".".join(str(part) for part in first["loc"]) or "plan", _reason(first)
+
+
+def with_setting(plan: Plan, path: str, value: Any) -> Plan:
+    """The plan with one field set, by its path such as ``memory.full_context.rounds``, checked as a whole.
+
+    Raises ValidationError, see :func:`first_fault`; the plan itself stays as it is.
+    """
+    raw = plan.model_dump()
+    *groups, name = path.split(".")
+    place = raw
+    for group in groups:
+        place = place[group]
+    place[name] = _lists_to_tuples(value)
+    return Plan.model_validate(raw)
 
 
 _NOT_IN_RANGE = {"int_type", "int_from_float", "greater_than_equal", "less_than_equal"}
@@ -194,17 +420,21 @@ def _reason(error: ErrorDetails) -> Sentence | str:
 
 
 def _range(place: tuple[int | str, ...]) -> Sentence:
-    """The whole numbers that the field at ``place`` takes (LA-11)."""
-    schema = Plan.model_json_schema()
-    field = schema
-    for part in place:
-        field = field["properties"][part]
-        field = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
-    number = next((option for option in field.get("anyOf", ()) if option["type"] == "integer"), field)
-    low, high = number["minimum"], number.get("maximum")
+    low, high = whole_numbers(place)
     return (
         sentences("plan_at_least", low=low) if high is None else sentences("plan_range", low=low, high=high)
     )
+
+
+def whole_numbers(place: tuple[int | str, ...]) -> tuple[int, int | None]:
+    """The least and the greatest whole number that the field at ``place`` takes; None: no greatest (LA-11)."""
+    schema = Plan.model_json_schema()
+    field = schema
+    for part in place:
+        field = field["properties"][part] if "properties" in field else field["additionalProperties"]
+        field = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
+    number = next((option for option in field.get("anyOf", ()) if option["type"] == "integer"), field)
+    return number["minimum"], number.get("maximum")
 
 
 def _lists_to_tuples(value: Any) -> Any:

@@ -6,10 +6,10 @@ It holds names, ids and numbers, and of texts only the user's own quote behind s
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 
 from recuerdo.state.blocks import Block, Tier, current, shown_ids
-from recuerdo.state.turn import BuildStep, Estimate, ProviderCall, TopicChange
+from recuerdo.state.turn import ApprovalNote, BuildStep, Estimate, ProviderCall, TopicChange
 from recuerdo.state.usage import CallUsage, Usage
 
 
@@ -63,6 +63,7 @@ class StepRecord(_Entry):
 class TopicRecord(_Entry):
     """The topic of the turn; ``changed`` and ``returned_to`` compare it with the turn before, ``reason`` says
     what showed the change (A-2), ``similarity`` is the cosine to the last messages where it was needed.
+    ``maybe`` are symbols that the user may mean: he is asked, nothing is assumed.
     """
 
     name: str | None
@@ -70,10 +71,14 @@ class TopicRecord(_Entry):
     returned_to: bool = False
     reason: TopicChange | None = None
     similarity: float | None = None
+    maybe: list[str] = []
 
 
 class Learnt(_Entry):
-    """Something that the turn taught, with the user's words that say so."""
+    """Something that the turn taught, with the user's words that say so.
+
+    Of a memory that was confirmed or forgotten the value is its id: what is forgotten is quoted nowhere.
+    """
 
     type: Literal["preference", "symbol", "memory"]
     key: str
@@ -126,6 +131,9 @@ class TurnRecord(_Entry):
     mode: str
     plan: str
     draft: bool
+    status: Literal["done", "waiting"] = "done"
+    revision: str | None = None
+    revision_sha256: str | None = None
     language: str
     symbols: list[str]
     resolved_by: str
@@ -142,9 +150,18 @@ class TurnRecord(_Entry):
     packs: list[str]
     unavailable: list[str]
     learnt: list[Learnt]
+    confirmed: list[Learnt] = []
+    forgotten: list[Learnt] = []
     usage: dict[str, int]
     tool_rounds: int
+    approvals: list[ApprovalNote] = []
     summary_covers: int
     summary: SummaryRecord | None = None
     calls: list[CallUsage] = []
     cost: CostRecord = CostRecord()
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def memory(self) -> str:
+        """What the turn had of memory: a preview begins with none each time, and that is normal (LA-7)."""
+        return "empty (preview)" if self.mode == "preview" else "in use"

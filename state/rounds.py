@@ -53,10 +53,19 @@ def plain(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
 
 
 def whole_trace(messages: Sequence[AnyMessage]) -> bool:
-    """Whether every tool call of the round has its result and the reverse (a crash can lose one)."""
-    calls = {call["id"] for m in messages if isinstance(m, AIMessage) for call in m.tool_calls}
-    results = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
-    return calls == results
+    """Whether the results of every tool call stand right behind it, and no others (a crash can lose one).
+
+    Step by step: some models begin to count their calls anew in each answer, so ids come again.
+    """
+    waiting: list[str | None] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.tool_call_id in waiting:
+            waiting.remove(message.tool_call_id)
+        elif waiting or isinstance(message, ToolMessage):
+            return False
+        elif isinstance(message, AIMessage):
+            waiting = [call["id"] for call in message.tool_calls]
+    return not waiting
 
 
 def visible_history(past: Sequence[AnyMessage], memory: Memory) -> list[list[AnyMessage]]:

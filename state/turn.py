@@ -33,7 +33,7 @@ class TopicReading(TypedDict):
     """The topic of a turn beside that of the turn before (RF-6, IM-42).
 
     ``topic`` is None while nothing was spoken of. ``similarity`` is the cosine to the nearest of the last
-    messages, None when it was not needed.
+    messages, None when it was not needed. ``maybe`` are symbols that the user may mean, to be asked about.
     """
 
     topic: Topic | None
@@ -41,6 +41,7 @@ class TopicReading(TypedDict):
     returned_to: bool
     reason: TopicChange | None
     similarity: float | None
+    maybe: NotRequired[list[str]]
 
 
 class Summary(TypedDict):
@@ -51,8 +52,27 @@ class Summary(TypedDict):
     left_window: int
 
 
+class PendingMemory(TypedDict):
+    """A memory that is stored once the user has said yes (IM-34); its text holds nothing sensitive.
+
+    ``supersedes`` names memories, by their ids, whose place it takes. ``confidence`` 0 to 1, None: inferred.
+    """
+
+    kind: str
+    text: str
+    language: str
+    confidence: float | None
+    quote: str | None
+    message_id: str | None
+    metadata: dict[str, Any]
+    supersedes: list[str]
+
+
 class TurnInfo(TypedDict):
-    """Who and when: fixed in ``receive``. ``now`` is the turn's clock, ISO 8601 with offset."""
+    """Who and when: fixed in ``receive``. ``now`` is the turn's clock, ISO 8601 with offset.
+
+    ``revision`` is the hash of the plan's revision that the whole turn runs under, None for a draft.
+    """
 
     id: str
     number: int
@@ -63,26 +83,43 @@ class TurnInfo(TypedDict):
     mode: Mode
     text: str
     redacted: str
+    revision: NotRequired[str | None]
+
+
+class ApprovalNote(TypedDict):
+    """A call that needed a second person: who or which rule of the plan decided, and how."""
+
+    id: str
+    tool: str
+    status: str
+    rule: str | None
+    decided_by: str | None
 
 
 class BuildStep(TypedDict):
     """One step of the context's construction (RF-47, IM-35)."""
 
     step: str
-    status: Literal["ok", "empty", "skipped", "unavailable"]
+    status: Literal["ok", "empty", "skipped", "unavailable", "late"]
     ms: float
     size: int
     reason: str
 
 
 class ProviderCall(TypedDict):
-    """One source or store that was asked for the context, with the tokens it brought (IM-35)."""
+    """One source or store that was asked for the context, with the tokens it brought (IM-35).
+
+    ``age_seconds`` is how long ago the source was asked for the oldest part of it, ``as_of`` the oldest instant
+    (ISO 8601) that the data itself bears; None where there are none, and in records older than these.
+    """
 
     name: str
-    status: Literal["ok", "empty", "skipped", "unavailable"]
+    status: Literal["ok", "empty", "skipped", "unavailable", "late"]
     ms: float
     tokens: int
     reason: str
+    age_seconds: NotRequired[float | None]
+    as_of: NotRequired[str | None]
 
 
 class Estimate(TypedDict):
@@ -144,6 +181,8 @@ class Work(TypedDict, total=False):
     estimate: Estimate
     requests: list[Request]
     tool_rounds: int
+    proposed: list[PendingMemory]
+    approvals: list[ApprovalNote]
     usage: list[CallUsage]
     partial: str
     record: dict[str, Any]
@@ -168,6 +207,7 @@ class TurnUpdate(TypedDict, total=False):
     language: str
     messages_count: int
     last_turn: str | None
+    pending_memories: list[PendingMemory]
     error: TurnError | None
     work: Work | None
 
@@ -181,5 +221,6 @@ class TurnState(TypedDict, total=False):
     language: str
     messages_count: int
     last_turn: str | None
+    pending_memories: list[PendingMemory]
     error: TurnError | None
     work: Annotated[Work | None, merge_work]

@@ -10,6 +10,7 @@ from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.turn_log import log_rows
 from recuerdo.nodes.update_memory.learn import Lesson, learn
 from recuerdo.nodes.update_memory.record import build_record
+from recuerdo.nodes.update_memory.saving import decide_saving, keep_command, with_notices
 from recuerdo.nodes.update_memory.topics import update_topics
 from recuerdo.nodes.update_memory.vectors import index_memories
 from recuerdo.nodes.update_memory.window import move_window
@@ -26,20 +27,22 @@ async def update_memory(state: TurnState, call: Call) -> TurnUpdate:
     work = state["work"] or Work()
     _, present = split_present(state["messages"], work["turn"]["message_id"])
     topics, topic = update_topics(state, work, call.services.plan.memory.recent_topics)
-    lesson = await learn(work, present, call)
+    saving = await decide_saving(state, work, await learn(state, work, present, call), call)
+    lesson, reply = saving.lesson, with_notices(present[-1], saving.notices, work, call)
     window = await move_window(state, work, call)
-    work = Work(**{**work, "usage": [*work.get("usage", []), *window.usage]})
+    work = Work(**{**work, "usage": [*work.get("usage", []), *lesson.usage, *window.usage]})
     record = build_record(work, call, topic, lesson, window)
     kept = record.model_dump(mode="json")
-    await _finish(call, work, present, lesson, kept)
+    await _finish(call, work, [*present[:-1], reply], lesson, kept)
     call.emit(Chunk(type="done", text="", data=kept))
     return {
-        "messages": [RemoveMessage(id=str(message.id)) for message in window.leaving],
+        "messages": [*(RemoveMessage(id=str(message.id)) for message in window.leaving), reply],
         "summary": window.summary,
         "topics": topics,
         "language": work["turn"]["language"],
         "messages_count": window.messages_count,
         "last_turn": work["turn"]["id"],
+        "pending_memories": saving.pending,
         "work": None,
     }
 
@@ -62,6 +65,9 @@ async def _finish(
             preferences=lesson.preferences,
             symbols=lesson.symbols,
             memories=lesson.memories,
+            memory_changes=lesson.changes,
+            dropped_preferences=lesson.dropped,
+            unfollowed=lesson.unfollowed,
         )
     )
     await index_memories(call, waiting)
@@ -80,6 +86,7 @@ async def _close_failed(state: TurnState, call: Call) -> TurnUpdate:
     said = [NewMessage(f"{turn['id']}-{len(present)}", "assistant", partial, now)] if partial else []
     usage = usage_of(work.get("usage", []), call.services.plan.prices)
     await call.turns.fail(UUID(turn["id"]), now, error["en"], said, usage)
+    await keep_command(turn, call)
     count = state.get("messages_count") or 0
     if error["kind"] == "BudgetError" and len(present) == 1:
         # A message that could not be sent now would stand in the way of every turn to come.

@@ -2,6 +2,7 @@
 
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.update_memory.learn import Lesson
+from recuerdo.nodes.update_memory.topics import topic_record
 from recuerdo.nodes.update_memory.window import Window
 from recuerdo.state.blocks import shown_ids
 from recuerdo.state.record import BlockRecord, CostRecord, StepRecord, TopicRecord, TurnRecord
@@ -11,7 +12,7 @@ from recuerdo.state.usage import Usage, usage_of
 
 def build_record(work: Work, call: Call, topic: TopicRecord, lesson: Lesson, window: Window) -> TurnRecord:
     """Everything that happened in the turn, by names, ids and numbers."""
-    turn, plan = work["turn"], call.services.plan
+    turn, plan, revision = work["turn"], call.services.plan, call.services.revision
     calls = work.get("usage", [])
     usage = usage_of(calls, plan.prices)
     return TurnRecord(
@@ -21,7 +22,9 @@ def build_record(work: Work, call: Call, topic: TopicRecord, lesson: Lesson, win
         at=turn["now"],
         mode=turn["mode"],
         plan=plan.name,
-        draft=plan.draft,
+        draft=revision is None,
+        revision=revision.label if revision else None,
+        revision_sha256=revision.sha256 if revision else None,
         language=turn["language"],
         symbols=work["symbols"],
         resolved_by=work["resolved_by"],
@@ -34,17 +37,27 @@ def build_record(work: Work, call: Call, topic: TopicRecord, lesson: Lesson, win
         trace=work["trace"],
         providers=work["providers"],
         memories=_ids(work, "memories"),
-        events=[],
-        packs=[],
+        events=_ids(work, "key_events"),
+        packs=_ids(work, "packs"),
         unavailable=work["unavailable"],
         learnt=lesson.learnt(),
+        confirmed=lesson.confirmed,
+        forgotten=lesson.forgotten,
         usage=_tokens(usage),
         tool_rounds=work.get("tool_rounds", 0),
+        approvals=work.get("approvals", []),
         summary_covers=window.summary["covers"] if window.summary else 0,
         summary=window.written,
         calls=calls,
         cost=CostRecord.of(usage),
     )
+
+
+def waiting_record(work: Work, messages_count: int, call: Call) -> TurnRecord:
+    """The record so far of a turn that waits for a person: nothing was learnt yet."""
+    topic = topic_record(work["topic"])
+    record = build_record(work, call, topic, Lesson(), Window([], None, messages_count))
+    return record.model_copy(update={"status": "waiting"})
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

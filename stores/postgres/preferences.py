@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from recuerdo.state.limits import expiry, status_for
+from recuerdo.state.limits import DEFAULT_LIMITS, MemoryLimits, expiry, status_for
 from recuerdo.stores.postgres.audit import Action, Change, delete_with_audit, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.scope import require_scope
@@ -95,7 +95,7 @@ class Preferences:
         """Write one preference, with its audit entry."""
         require_scope(user=user)
         async with self._database.tenant(self._tenant) as connection:
-            await write_preferences(connection, self._tenant, user, [change], at, turn)
+            await write_preferences(connection, self._tenant, user, [change], at, turn, self._database.limits)
 
     async def delete(self, user: str, key: str, at: datetime) -> bool:
         """Forget one preference; False when there is none."""
@@ -115,6 +115,7 @@ async def write_preferences(
     changes: Sequence[PreferenceChange],
     at: datetime,
     turn: UUID | None,
+    limits: MemoryLimits = DEFAULT_LIMITS,
 ) -> None:
     """Write the changes with audit in the transaction of ``connection``; a replay writes nothing twice."""
     audit = []
@@ -132,7 +133,7 @@ async def write_preferences(
                 "language": change.language,
                 "confidence": change.confidence,
                 "at": at,
-                "expires_at": expiry(status_for(change.confidence), at),
+                "expires_at": expiry(status_for(change.confidence, limits), at, limits),
             },
         )
         if written := await cursor.fetchone():

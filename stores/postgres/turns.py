@@ -5,26 +5,40 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from recuerdo.state.errors import BusyError, ScopeError
+from recuerdo.state.errors import BusyError, InputError, ScopeError
+from recuerdo.state.key_events import Origin
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.usage import Usage
+from recuerdo.stores.postgres.approvals import withdraw_pending
+from recuerdo.stores.postgres.audit import Change, Deletable, delete_with_audit, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
-from recuerdo.stores.postgres.memories import NewMemory, WaitingVector, write_memories
+from recuerdo.stores.postgres.evidence import NewEvidence, Run, write_evidence
+from recuerdo.stores.postgres.key_events import adopt_events
+from recuerdo.stores.postgres.memories import (
+    MemoryChanges,
+    MemoryWriter,
+    NewMemory,
+    WaitingVector,
+    change_memories,
+    write_memories,
+)
 from recuerdo.stores.postgres.preferences import PreferenceChange, write_preferences
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.symbols import write_symbols
 from recuerdo.stores.postgres.text import storable, storable_json
+from recuerdo.stores.postgres.tool_calls import leave_open_calls
 
 _sentences = load_sentences(__package__)
+_waiting = load_sentences(__package__, "approvals_sentences.yaml")
 
 TurnMode = Literal["live", "preview"]
-TurnStatus = Literal["running", "done", "failed", "cancelled"]
+TurnStatus = Literal["running", "waiting", "done", "failed", "cancelled"]
 Role = Literal["user", "assistant", "tool"]
 MessageStatus = Literal["ok", "failed", "partial"]
 
@@ -49,6 +63,23 @@ select assistant, user_id as user, lease_turn,
 from recuerdo.conversations where tenant = %(tenant)s and id = %(conversation)s for update
 """
 
+# A turn that waits for a person, with the request that it waits for; None: all are decided.
+_WAITING_TURN = """
+select t.id as turn, a.id as approval, a.tool, a.status
+from recuerdo.turns t
+left join recuerdo.approvals a on a.tenant = t.tenant and a.turn_id = t.id
+where t.tenant = %(tenant)s and t.conversation = %(conversation)s and t.status = 'waiting'
+order by (a.status = 'pending') desc, a.requested_at desc limit 1
+"""
+
+_TAKE_UP = """
+update recuerdo.conversations c set lease_turn = %(turn)s, lease_until = clock_timestamp() + %(lease)s
+from recuerdo.turns t
+where t.tenant = %(tenant)s and t.id = %(turn)s and t.status = 'waiting'
+    and c.tenant = t.tenant and c.id = t.conversation
+    and (coalesce(c.lease_until <= clock_timestamp(), true) or c.lease_ticket = %(ticket)s)
+"""
+
 _TAKE_LEASE = """
 update recuerdo.conversations set lease_turn = %(turn)s, lease_ticket = %(ticket)s,
     lease_until = clock_timestamp() + %(lease)s, language = %(language)s, updated_at = %(at)s
@@ -58,12 +89,12 @@ where tenant = %(tenant)s and id = %(conversation)s
 # A replay takes up its own row again; an id that names another conversation's turn is refused.
 _INSERT_TURN = """
 insert into recuerdo.turns as kept
-    (tenant, id, conversation, user_id, number, parent_turn, status, mode, started_at)
+    (tenant, id, conversation, user_id, number, parent_turn, status, mode, started_at, events_unread)
 values
     (%(tenant)s, %(turn)s, %(conversation)s, %(user)s,
      (select coalesce(max(number), 0) + 1 from recuerdo.turns
       where tenant = %(tenant)s and conversation = %(conversation)s and mode = 'live'),
-     %(parent)s, 'running', %(mode)s, %(at)s)
+     %(parent)s, 'running', %(mode)s, %(at)s, %(events_unread)s)
 on conflict (tenant, id) do update set status = 'running', ended_at = null, error = null
 where (kept.conversation, kept.user_id, kept.mode)
     is not distinct from (excluded.conversation, excluded.user_id, excluded.mode)
@@ -108,6 +139,14 @@ from (
 order by number, position
 """
 
+_SELECT_MESSAGE = """
+select m.id, m.turn_id as turn, m.role, m.content, m.created_at as at, m.status, m.tool_calls, m.tool_name,
+    m.tool_call_id
+from recuerdo.messages m
+join recuerdo.turns t on t.tenant = m.tenant and t.id = m.turn_id
+where m.tenant = %s and m.turn_id = %s and m.id = %s and t.user_id = %s
+"""
+
 _SUM_USAGE = """
 with used as (
     select usage from recuerdo.turns
@@ -130,7 +169,8 @@ from used
 class NewTurn:
     """A turn about to run. ``at`` is aware; ``user`` None is the anonymous session of LA-32.
 
-    ``ticket`` is that of the reservation under which it runs, if any: see ``TurnLog.reserve``.
+    ``ticket`` is that of the reservation under which it runs, if any: see ``TurnLog.reserve``. ``events_unread``:
+    key events will be read out of it in the background (LA-26).
     """
 
     id: UUID
@@ -144,6 +184,7 @@ class NewTurn:
     message_id: str
     text: str
     ticket: UUID | None = None
+    events_unread: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +192,8 @@ class Reservation:
     """Takes a conversation for an agent, from before its thread is loaded until its checkpoint is written.
 
     A turn's own lease ends with its last write in the log, but LangGraph writes the checkpoint after that: who
-    loads the thread in between would go on from a stale state.
+    loads the thread in between would go on from a stale state. ``resumes`` is the waiting turn that is to go on;
+    None: a new one.
     """
 
     ticket: UUID
@@ -160,6 +202,7 @@ class Reservation:
     user: str | None
     at: datetime
     language: str
+    resumes: UUID | None = None
 
 
 @dataclass(frozen=True)
@@ -176,6 +219,7 @@ class NewMessage:
 
 
 _NO_USAGE = Usage()
+_NO_CHANGES = MemoryChanges()
 
 
 @dataclass(frozen=True)
@@ -183,6 +227,7 @@ class TurnOutcome:
     """What a finished turn leaves behind. User, assistant and mode are those the turn began with.
 
     ``messages`` stand from ``position`` on (the user's is 0); those before it were written while it ran.
+    ``dropped_preferences`` are keys, ``unfollowed`` symbols that the user takes back.
     """
 
     turn: UUID
@@ -194,6 +239,9 @@ class TurnOutcome:
     preferences: Sequence[PreferenceChange] = ()
     symbols: Sequence[str] = ()
     memories: Sequence[NewMemory] = ()
+    memory_changes: MemoryChanges = _NO_CHANGES
+    dropped_preferences: Sequence[str] = ()
+    unfollowed: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -239,7 +287,7 @@ class TurnLog:
 
     A conversation belongs to the user and the assistant that began it. Reads give nothing of a foreign one;
     writes raise ScopeError. ``user`` None is the anonymous session: its conversation is kept, long-term
-    memory is not written.
+    memory is not written. The first user who goes on with it under its id claims it (A-22).
     """
 
     def __init__(self, database: Database, tenant: str) -> None:
@@ -258,14 +306,17 @@ class TurnLog:
             The turn's number in the conversation, from 1.
 
         Raises:
-            ScopeError: the conversation is not this user's and this assistant's.
+            ScopeError: the conversation is neither this user's nor anonymous, or not this assistant's.
             BusyError: another turn of the conversation is running.
         """
         async with self._taken(turn, turn.id, lease, wait) as connection:
             return await self._write_turn(connection, turn)
 
     async def reserve(self, reservation: Reservation, *, lease: timedelta, wait: timedelta) -> None:
-        """Take a conversation from before its thread is loaded until ``release``. Waits and raises as ``begin``."""
+        """Take a conversation from before its thread is loaded until ``release``. Waits and raises as ``begin``.
+
+        InputError when the turn that it resumes does not wait.
+        """
         async with self._taken(reservation, None, lease, wait):
             return
 
@@ -276,6 +327,32 @@ class TurnLog:
                 "update recuerdo.conversations set lease_turn = null, lease_ticket = null, lease_until = null"
                 " where tenant = %s and lease_ticket = %s",
                 (self._tenant, ticket),
+            )
+
+    async def is_waiting(self, turn: UUID) -> bool:
+        """Whether the turn waits for a person."""
+        async with self._database.tenant(self._tenant) as connection:
+            return await self._waiting_user(connection, turn) is not None
+
+    async def take_up(self, turn: UUID, user: str | None, lease: timedelta, ticket: UUID | None) -> None:
+        """A turn of this user's that has waited for a person goes on, under a lease again; any other stays as it is.
+
+        ``ticket`` is that of the reservation it runs under, if any. Raises ScopeError when it is somebody else's,
+        BusyError when another turn holds the conversation.
+        """
+        values = {"tenant": self._tenant, "turn": turn, "lease": lease, "ticket": ticket}
+        async with self._database.tenant(self._tenant) as connection:
+            waiting = await self._waiting_user(connection, turn)
+            if waiting is None:
+                return
+            if waiting["user"] != user:
+                raise ScopeError(_sentences("conversation_foreign"))
+            taken = await connection.execute(_TAKE_UP, values)
+            if not taken.rowcount:
+                raise BusyError(_sentences("conversation_busy"))
+            await connection.execute(
+                "update recuerdo.turns set status = 'running' where tenant = %(tenant)s and id = %(turn)s",
+                values,
             )
 
     async def extend_lease(self, turn: UUID, lease: timedelta) -> None:
@@ -395,6 +472,14 @@ class TurnLog:
             await cursor.execute(_SELECT_MESSAGES, {**self._scope(conversation, user), "limit": limit})
             return await cursor.fetchall()
 
+    async def message(self, turn: UUID, message_id: str, user: str) -> StoredMessage | None:
+        """One message of the user's own turn: where something remembered came from. None: gone, or foreign."""
+        require_scope(user=user)
+        async with self._database.tenant(self._tenant) as connection:
+            cursor = connection.cursor(row_factory=class_row(StoredMessage))
+            await cursor.execute(_SELECT_MESSAGE, (self._tenant, turn, message_id, user))
+            return await cursor.fetchone()
+
     async def usage(self, conversation: str, user: str | None) -> Usage:
         """Tokens and cost of all turns of the conversation, previews too: they are billed (RF-21, IM-15)."""
         async with self._database.tenant(self._tenant) as connection:
@@ -461,6 +546,7 @@ class TurnLog:
                 raise ScopeError(_sentences("conversation_foreign"))
             if row["busy"]:
                 raise BusyError(_sentences("conversation_busy"))
+            await withdraw_pending(connection, self._tenant, conversation, user or conversation)
             await connection.execute(
                 "delete from recuerdo.turns where tenant = %(tenant)s and conversation = %(conversation)s",
                 scope,
@@ -501,16 +587,59 @@ class TurnLog:
             await connection.execute(_INSERT_CONVERSATION, values)
         cursor = await connection.execute(_LOCK_CONVERSATION, values)
         row = await cursor.fetchone()
-        if row is not None and (row["assistant"], row["user"]) != (asked.assistant, asked.user):
+        if row is not None and not _may_go_on(row, asked):
             raise ScopeError(_sentences("conversation_foreign"))
         if row is None or preview:
             return True
         if row["busy"]:
             return False
+        await self._check_waiting(connection, asked)
         if row["lease_turn"] not in (None, turn):
             await _end(connection, self._tenant, row["lease_turn"], "failed", asked.at, ABANDONED)
+        if row["user"] is None and asked.user is not None:
+            await self._claim(connection, asked, asked.user)
         await connection.execute(_TAKE_LEASE, {**values, "lease": lease})
         return True
+
+    async def _waiting_user(self, connection: Connection, turn: UUID) -> dict[str, Any] | None:
+        cursor = await connection.execute(
+            "select user_id as user from recuerdo.turns where tenant = %s and id = %s and status = 'waiting'",
+            (self._tenant, turn),
+        )
+        return await cursor.fetchone()
+
+    async def _check_waiting(self, connection: Connection, asked: NewTurn | Reservation) -> None:
+        """While a turn waits for a person only that one goes on: BusyError that names what it waits for."""
+        values = {"tenant": self._tenant, "conversation": asked.conversation}
+        cursor = await connection.execute(_WAITING_TURN, values)
+        row = await cursor.fetchone()
+        resumes = asked.resumes if isinstance(asked, Reservation) else None
+        if resumes is not None and (row is None or row["turn"] != resumes):
+            raise InputError(_waiting("turn_not_waiting"))
+        if row is not None and resumes is None:
+            key = "conversation_waits" if row["status"] == "pending" else "conversation_not_gone_on"
+            raise BusyError(_waiting(key, id=row["approval"], tool=row["tool"]))
+
+    async def _claim(self, connection: Connection, asked: NewTurn | Reservation, user: str) -> None:
+        """The session's user is known now: its turns and its key events become his, audited (A-22).
+
+        Its row is locked, so of two users who claim it at once the second finds it foreign.
+        """
+        values = {"tenant": self._tenant, "conversation": asked.conversation, "user": user}
+        await connection.execute(
+            "update recuerdo.conversations set user_id = %(user)s"
+            " where tenant = %(tenant)s and id = %(conversation)s",
+            values,
+        )
+        await connection.execute(
+            "update recuerdo.turns set user_id = %(user)s"
+            " where tenant = %(tenant)s and conversation = %(conversation)s and user_id is null",
+            values,
+        )
+        origin = Origin(asked.at, user, asked.conversation)
+        await adopt_events(connection, self._tenant, asked.assistant, asked.conversation, user, origin)
+        change = Change("conversations", asked.conversation, "adopted")
+        await write_audit(connection, self._tenant, user, asked.at, [change])
 
     async def _write_turn(self, connection: Connection, turn: NewTurn) -> int:
         cursor = await connection.execute(_INSERT_TURN, self._values(turn))
@@ -584,12 +713,31 @@ class TurnLog:
     async def _learn(self, connection: Connection, held: _Held, outcome: TurnOutcome) -> list[WaitingVector]:
         if held.user is None:
             return []
-        at, turn = outcome.at, outcome.turn
-        await write_preferences(connection, self._tenant, held.user, outcome.preferences, at, turn)
+        at, turn, limits = outcome.at, outcome.turn, self._database.limits
+        await write_preferences(connection, self._tenant, held.user, outcome.preferences, at, turn, limits)
+        await self._forget(connection, "user_preferences", "key", outcome.dropped_preferences, held.user, at)
+        await self._forget(connection, "user_symbols", "symbol", outcome.unfollowed, held.user, at)
         await write_symbols(connection, self._tenant, held.user, outcome.symbols, at, turn)
+        writer = MemoryWriter(connection, self._tenant, held.assistant, held.user, at, turn, limits)
+        await change_memories(writer, outcome.memory_changes)
         return await write_memories(
-            connection, self._tenant, held.assistant, held.user, outcome.memories, at, turn
+            connection, self._tenant, held.assistant, held.user, outcome.memories, at, turn, limits
         )
+
+    async def _forget(
+        self,
+        connection: Connection,
+        table: Deletable,
+        column: LiteralString,
+        names: Sequence[str],
+        user: str,
+        at: datetime,
+    ) -> None:
+        """Delete what the user takes back; a replay finds nothing more to delete."""
+        if names:
+            where: LiteralString = f"tenant = %(tenant)s and user_id = %(user)s and {column} = any(%(names)s)"
+            values = {"tenant": self._tenant, "user": user, "names": list(names)}
+            await delete_with_audit(connection, table, where, values, "forgotten", user, at)
 
     async def _break_off(
         self,
@@ -671,18 +819,34 @@ async def _end(
     at: datetime,
     error: str | None,
 ) -> None:
-    """End a running turn that has no outcome; the user's message of a failed one is marked (RF-52)."""
-    await connection.execute(
-        "update recuerdo.turns set status = %s, ended_at = %s, error = %s"
-        " where tenant = %s and id = %s and status = 'running'",
+    """End a running turn that has no outcome; the user's message of a failed one is marked (RF-52).
+
+    Its calls of tools that are still open are marked, and a failed run is evidence (OR-22).
+    """
+    cursor = await connection.execute(
+        "update recuerdo.turns t set status = %s, ended_at = %s, error = %s from recuerdo.conversations c"
+        " where t.tenant = %s and t.id = %s and t.status = 'running'"
+        " and c.tenant = t.tenant and c.id = t.conversation"
+        " returning t.conversation, c.assistant, t.user_id as user",
         (status, at, error, tenant, turn),
     )
+    ended = await cursor.fetchone()
+    await leave_open_calls(connection, tenant, turn, at)
+    if ended and status == "failed":
+        run = Run(turn, **ended)
+        failure = NewEvidence("run_failed", at, run, str(turn), data={"error": error})
+        await write_evidence(connection, tenant, [failure])
     if status == "failed":
         await connection.execute(
             "update recuerdo.messages set status = 'failed'"
             " where tenant = %s and turn_id = %s and role = 'user'",
             (tenant, turn),
         )
+
+
+def _may_go_on(row: dict[str, Any], asked: NewTurn | Reservation) -> bool:
+    """Whether the conversation is the asker's, or anonymous, so that a user may claim it (A-22)."""
+    return bool(row["assistant"] == asked.assistant and row["user"] in (asked.user, None))
 
 
 def _require_session(user: str | None) -> None:
