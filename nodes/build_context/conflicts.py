@@ -36,7 +36,7 @@ _LONGEST_RULE = 160
 """Characters of a rule that the prompt and the evidence quote."""
 
 _LABEL = re.compile(r"^\W*([^:\d|]{2,60}):(?=\s|$)")
-_CLAUSE = re.compile(r"[;|()]|,(?!\d)|\.(?!\d)")
+_CLAUSE = re.compile(r"[;|]|,(?!\d)|\.(?!\d)")
 _WORD = re.compile(r"[^\W\d_]+(?:[-_][^\W\d_]+)*")
 _VALUE = re.compile(
     r"(?P<hour>\b[012]?\d)[:h.](?P<minute>[0-5]\d)\b(?!\s*(?:%|€|eur|usd|\d))(?:\s*(?P<half>[ap])\.?m\b)?"
@@ -101,10 +101,9 @@ async def note_conflicts(conflicts: Sequence[Conflict], work: Work, call: Call) 
             now,
             run,
             f"{conflict.memory.id}\x1f{conflict.pack}",
+            names={"memory": str(conflict.memory.id), "pack": conflict.pack},
             data={
-                "memory": str(conflict.memory.id),
                 "memory_says": conflict.memory_says,
-                "pack": conflict.pack,
                 "rule": conflict.rule,
                 "rule_says": conflict.rule_says,
             },

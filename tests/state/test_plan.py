@@ -46,7 +46,6 @@ def test_la_4_la_10_rf_34_the_smallest_plan_has_the_defaults() -> None:
     assert plan.memory.full_context.rounds == 1
     assert plan.memory.summary.after_messages == 15
     assert (plan.limits.compress_above, plan.limits.max_input, plan.limits.max_output) == (6000, 8000, 2000)
-    assert plan.draft
 
 
 def test_a_plan_cannot_be_changed() -> None:
