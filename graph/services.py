@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,8 +10,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
+from recuerdo.graph.in_force import Equipment, OneDraft, SignedPlans
+from recuerdo.graph.learning import learning_job
 from recuerdo.nodes.call_llm.model import build_model, close_model, model_name
 from recuerdo.nodes.check_tokens import refuse_oversized_head
+from recuerdo.nodes.extract_events import PERIOD, EventReader
 from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Clock, Services, system_clock
 from recuerdo.state.counting import model_family
@@ -19,8 +22,11 @@ from recuerdo.state.errors import StoreError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.chroma import VectorIndex, open_index
-from recuerdo.stores.embeddings import BundledEmbedder, Embedder, LangChainEmbedder
-from recuerdo.stores.plans import load_plan
+from recuerdo.stores.embeddings import Embedder, LangChainEmbedder, build_embedder
+from recuerdo.stores.keys import KeyFolder
+from recuerdo.stores.memory_store.home import Backend
+from recuerdo.stores.memory_store.opening import TenantStores, postgres_backend, store_embedder
+from recuerdo.stores.plans import is_file, load_draft
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.embedded import EmbeddedServer
 from recuerdo.stores.postgres.platform import platform_sources
@@ -28,9 +34,10 @@ from recuerdo.stores.postgres.token_factors import TokenFactor
 from recuerdo.stores.settings import Settings
 from recuerdo.stores.sources.calendar import MarketCalendar
 from recuerdo.stores.sources.calendar_cache import CalendarCache
+from recuerdo.stores.sources.providers import chosen_sources
 from recuerdo.stores.sources.registry import Source, Sources
 from recuerdo.stores.tokens import TokenCounter, encoding_for
-from recuerdo.stores.worker import Worker
+from recuerdo.stores.worker import Job, Worker
 
 sentences = load_sentences(__package__)
 
@@ -47,6 +54,7 @@ class Parts:
     sources: Sequence[Source] = ()
     clock: Clock | None = None
     tools: Sequence[BaseTool] = field(default=())
+    tenant: str | None = None
 
 
 @asynccontextmanager
@@ -60,22 +68,52 @@ async def open_services(settings: Settings, parts: Parts) -> AsyncIterator[Servi
 
 
 @asynccontextmanager
-async def running_worker(services: Services, tenant: str) -> AsyncIterator[None]:
-    """The worker's loop beside an agent, ended with it; a job that has begun is ended first."""
+async def running_worker(
+    services: Services, tenant: str, assistant: str | None = None
+) -> AsyncIterator[None]:
+    """The worker's loop beside an agent, ended with it; a job that has begun is ended first.
+
+    One that takes longer is broken off: what it did not finish waits in the tables.
+    """
     stop = asyncio.Event()
-    worker = Worker(services.database, services.index, services.embedder, services.clock, tenant=tenant)
+    worker = Worker(
+        services.database,
+        services.index,
+        services.embedder,
+        services.clock,
+        tenant=tenant,
+        jobs=[
+            events_job(services, assistant or services.plan.name, tenant=tenant),
+            learning_job(services, tenant=tenant),
+        ],
+    )
     running = asyncio.create_task(worker.run(stop))
     try:
         yield
     finally:
         stop.set()
-        await asyncio.wait_for(running, WORKER_ENDS_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(running, WORKER_ENDS_SECONDS)
+
+
+def events_job(
+    services: Services, assistant: str, *, tenant: str | None = None, spared: Sequence[str] = ()
+) -> Job:
+    """Reading key events out of an assistant's conversations, under the plan of ``services`` (LA-26)."""
+    reader = EventReader(services, assistant)
+    return Job(
+        f"key_events:{assistant}:{tenant or ''}",
+        PERIOD,
+        lambda now: reader.read_due(now, tenant=tenant, spared=spared),
+    )
 
 
 async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Services:
-    plan = await _plan(settings, parts)
-    toolbox = make_toolbox(plan, parts.tools)
-    embedder: Embedder = LangChainEmbedder(parts.embeddings) if parts.embeddings else BundledEmbedder()
+    draft = await _draft(settings, parts)
+    if draft is not None:
+        # Before anything is opened: what is wrong with it shows at once.
+        make_toolbox(draft, parts.tools)
+    embedder = await _embedder(settings, parts)
     await asyncio.to_thread(_make_folder, settings)
     # Side by side: each of these takes long, and each in its own way.
     named = model_name(parts.model) if parts.model else settings.model
@@ -86,19 +124,35 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
     await _all_done(model, counter, index, database)
     name = model_name(model.result())
     factor = await TokenFactor.load(database.result(), model_family(name) if name else None)
+    keys = KeyFolder(settings.data / "keys")
+    equipment = Equipment(parts.tools, lambda plan: _sources(database.result(), plan, parts, stack))
+    clock = parts.clock or system_clock
+    chosen = parts.plan if isinstance(parts.plan, str) else settings.plan
+    in_force = (
+        OneDraft(draft, equipment)
+        if draft
+        else SignedPlans(chosen, database.result(), keys, clock, equipment)
+    )
+    plan, revision = await in_force.first(parts.tenant or settings.tenant)
+    toolbox, sources = equipment.of(plan)
     services = Services(
         settings=settings,
         plan=plan,
+        revision=revision,
         model=model.result(),
         database=database.result(),
         index=index.result(),
         embedder=embedder,
         counter=counter.result(),
         factor=factor,
-        sources=Sources([*_enabled(database.result(), plan), *parts.sources]),
+        sources=sources,
         calendar=MarketCalendar(CalendarCache(settings.data / "calendars")),
-        clock=parts.clock or system_clock,
+        clock=clock,
         toolbox=toolbox,
+        stores=_stores(settings, parts, database.result(), index.result(), stack),
+        keys=keys,
+        app_tools=parts.tools,
+        in_force=in_force,
     )
     await asyncio.to_thread(refuse_oversized_head, services)
     return services
@@ -120,20 +174,70 @@ async def _model(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Bas
     return model
 
 
-async def _plan(settings: Settings, parts: Parts) -> Plan:
+async def _draft(settings: Settings, parts: Parts) -> Plan | None:
+    """The unsigned plan that was passed in, or that a file holds; None where signed revisions are in force."""
     if isinstance(parts.plan, Plan):
         return parts.plan
-    return await asyncio.to_thread(load_plan, parts.plan or settings.plan)
+    name = parts.plan or settings.plan
+    if not is_file(name):
+        return None
+    return await asyncio.to_thread(load_draft, name, allowed=settings.drafts)
+
+
+async def _embedder(settings: Settings, parts: Parts) -> Embedder:
+    if parts.embeddings is not None:
+        return LangChainEmbedder(parts.embeddings)
+    return await asyncio.to_thread(build_embedder, settings)
+
+
+def _stores(
+    settings: Settings, parts: Parts, database: Database, index: VectorIndex, stack: AsyncExitStack
+) -> TenantStores:
+    """Each works on a loop of its own, so with a pool and an embedder of its own, on the agent's data."""
+
+    conninfo = database.pool.conninfo
+    assert isinstance(conninfo, str), "opened from a text"
+
+    async def open_tenant(tenant: str, own: AsyncExitStack) -> Backend:
+        opened = await Database.open(conninfo, limits=settings.memory_limits)
+        own.push_async_callback(opened.close)
+        embedder = await _store_embedder(settings, parts.embeddings)
+        return postgres_backend(opened, index, embedder, parts.clock or system_clock, tenant)
+
+    stores = TenantStores(open_tenant)
+    stack.push_async_callback(stores.aclose)
+    return stores
+
+
+async def open_store_backend(
+    settings: Settings,
+    tenant: str,
+    embeddings: Embeddings | None,
+    clock: Clock | None,
+    stack: AsyncExitStack,
+) -> Backend:
+    """What a tenant's store works on where no agent is open. Raises StoreError; the stack closes what was opened."""
+    embedder = await _store_embedder(settings, embeddings)
+    await asyncio.to_thread(_make_folder, settings)
+    index = await _index(settings, embedder, stack)
+    database = await _database(settings, stack)
+    return postgres_backend(database, index, embedder, clock or system_clock, tenant)
+
+
+async def _store_embedder(settings: Settings, embeddings: Embeddings | None) -> Embedder:
+    if embeddings is not None:
+        return store_embedder(embeddings)
+    return await asyncio.to_thread(build_embedder, settings)
 
 
 async def _index(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> VectorIndex:
-    index = await open_index(settings.data / "chroma", embedder)
+    index = await open_index(settings.data / "chroma", embedder, settings.chroma_url)
     stack.push_async_callback(index.close)
     return index
 
 
 async def _database(settings: Settings, stack: AsyncExitStack) -> Database:
-    database = await Database.open(await _conninfo(settings, stack))
+    database = await Database.open(await _conninfo(settings, stack), limits=settings.memory_limits)
     stack.push_async_callback(database.close)
     return database
 
@@ -155,5 +259,9 @@ def _make_folder(settings: Settings) -> None:
         raise StoreError(sentences("data_folder", folder=settings.data, reason=error.strerror)) from None
 
 
-def _enabled(database: Database, plan: Plan) -> list[Source]:
-    return [source for source in platform_sources(database) if source.name in plan.sources]
+def _sources(database: Database, plan: Plan, parts: Parts, stack: AsyncExitStack) -> Sources:
+    chosen = chosen_sources(plan.sources, platform_sources(database))
+    clock = parts.clock or system_clock
+    sources = Sources([*chosen, *parts.sources], clock=clock, settings=plan.sources)
+    stack.push_async_callback(sources.close)
+    return sources

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from recuerdo.graph.services import Parts, open_services, running_worker
 from recuerdo.graph.turn import TurnGraph, build_turn_graph
+from recuerdo.nodes.check_tokens import refuse_unusable_packs
 from recuerdo.nodes.services import Services
 from recuerdo.stores.settings import Settings
 
@@ -48,10 +49,11 @@ def _has_failed(opening: Task[_Opened]) -> bool:
 
 async def _open() -> _Opened:
     settings = await asyncio.to_thread(Settings.load)
-    stack = AsyncExitStack()
-    services = await stack.enter_async_context(open_services(settings, Parts()))
-    await stack.enter_async_context(running_worker(services, settings.tenant))
-    return _Opened(services, stack)
+    async with AsyncExitStack() as stack:
+        services = await stack.enter_async_context(open_services(settings, Parts()))
+        await refuse_unusable_packs(services, settings.tenant)
+        await stack.enter_async_context(running_worker(services, settings.tenant))
+        return _Opened(services, stack.pop_all())
 
 
 def build_graph() -> TurnGraph:

@@ -80,6 +80,10 @@ def _bound(node: Node, provide: Provide) -> Callable[..., Awaitable[TurnUpdate]]
     async def run(state: TurnState, runtime: Runtime[TurnContext], config: RunnableConfig) -> TurnUpdate:
         services = await provide()
         caller = caller_of(runtime.context, config, services)
+        turn = (state.get("work") or {}).get("turn")
+        if turn and node is not receive:
+            # One revision for the whole turn, also where it waited for a person and another is in force by now.
+            services = await services.under(caller.tenant, turn.get("revision"))
         return await node(state, Call(caller, services, runtime.stream_writer))
 
     run.__name__ = node.__name__

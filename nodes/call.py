@@ -1,7 +1,7 @@
 """What a node is given beside the state: who calls, and the services it may use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 from uuid import UUID
@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from recuerdo.nodes.services import Services
 from recuerdo.state.turn import Mode
+from recuerdo.stores.postgres.key_events import PostgresKeyEvents
 from recuerdo.stores.postgres.memories import Memories
 from recuerdo.stores.postgres.preferences import Preferences
 from recuerdo.stores.postgres.symbols import SymbolInterest
@@ -48,6 +49,10 @@ class Call:
     services: Services
     emit: Callable[[Chunk], None]
 
+    async def under_active(self) -> "Call":
+        """The same call under the plan that is in force now: a turn begins with it."""
+        return replace(self, services=await self.services.under(self.caller.tenant))
+
     @cached_property
     def turns(self) -> TurnLog:
         """The turn log of the caller's tenant."""
@@ -62,6 +67,18 @@ class Call:
     def interests(self) -> SymbolInterest:
         """The symbols of interest of the caller's tenant."""
         return SymbolInterest(self.services.database, self.caller.tenant)
+
+    @cached_property
+    def events(self) -> PostgresKeyEvents:
+        """The key events that the caller's assistant works with."""
+        settings = self.services.plan.key_events
+        return PostgresKeyEvents(
+            self.services.database,
+            self.caller.tenant,
+            self.caller.assistant,
+            shared=settings.shared_across_assistants,
+            closed_days=settings.closed_days,
+        )
 
     @cached_property
     def memories(self) -> Memories:

@@ -1,9 +1,12 @@
 """Step 3 of the turn: estimate the request before the call and choose the way on (RF-24, RF-48)."""
 
+import asyncio
 import logging
+from collections.abc import Sequence
 from math import ceil
 from typing import Literal
 
+from recuerdo.nodes.build_context.packs import load_packs, pack_blocks
 from recuerdo.nodes.build_context.role import role_blocks
 from recuerdo.nodes.build_prompt.layouts import overhead, tool_tokens
 from recuerdo.nodes.call import Call
@@ -32,6 +35,9 @@ ADVICE = {
 
 async def check_tokens(state: TurnState, call: Call) -> TurnUpdate:
     """Count the whole request. Critical content alone above the hard limit ends the turn (RF-34)."""
+    if state.get("error"):
+        # There is no context to count: what it must hold cannot be used.
+        return {}
     work = state["work"] or Work()
     services = call.services
     limits, count = services.plan.limits, services.counter.count
@@ -70,15 +76,16 @@ def after_check(state: TurnState) -> Literal["compress", "build_prompt", "update
     return "compress" if over_target and not work["compressed"] else "build_prompt"
 
 
-def refuse_oversized_head(services: Services) -> None:
-    """Refuse to open an agent none of whose requests could be sent: its tools, role and instructions are
-    above the hard limit without a message (RF-34).
+def refuse_oversized_head(services: Services, packs: Sequence[Block] = ()) -> None:
+    """Refuse to open an agent none of whose requests could be sent: its tools, role, instructions and
+    knowledge packs are above the hard limit without a message (RF-34, C-23).
 
     Raises SettingsError.
     """
     plan, count = services.plan, services.counter.count
     tools = bound_tools(services)
-    tokens = total_tokens(role_blocks(plan, count), overhead(plan, tools, count, services.settings.layout))
+    head = [*role_blocks(plan, count), *packs]
+    tokens = total_tokens(head, overhead(plan, tools, count, services.settings.layout))
     if tokens > plan.limits.max_input:
         raise SettingsError(
             sentences(
@@ -90,6 +97,16 @@ def refuse_oversized_head(services: Services) -> None:
                 tools=tool_tokens(tools, count),
             )
         )
+
+
+async def refuse_unusable_packs(services: Services, tenant: str) -> None:
+    """Refuse to open an agent whose packs cannot be used for ``tenant``, or leave no room for a message.
+
+    Raises SettingsError that names the pack (OR-15, C-23).
+    """
+    packs = await load_packs(services, tenant)
+    blocks = pack_blocks(packs, services.plan, services.counter.count)
+    await asyncio.to_thread(refuse_oversized_head, services, blocks)
 
 
 def _too_large(blocks: list[Block], tools: int, estimate: Estimate) -> BudgetError:

@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.receive.message import LEASE
 from recuerdo.state.errors import RecuerdoError
-from recuerdo.state.turn import TurnInfo
+from recuerdo.state.turn import TurnInfo, Work
+from recuerdo.stores.postgres.evidence import Run
 from recuerdo.stores.postgres.turns import NewMessage
 
 
@@ -37,6 +38,19 @@ def _row(message: AnyMessage, at: datetime) -> NewMessage:
         content=str(message.text),
         at=at,
         tool_calls=[{"id": call["id"], "name": call["name"], "args": call["args"]} for call in calls] or None,
+    )
+
+
+def run_of(work: Work, call: Call) -> Run:
+    """The turn, for the ledger and for evidence."""
+    caller, services = call.caller, call.services
+    return Run(
+        turn=UUID(work["turn"]["id"]),
+        conversation=caller.conversation,
+        assistant=caller.assistant,
+        user=caller.user,
+        plan=services.plan.name,
+        revision=services.revision.number if services.revision else None,
     )
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recuerdo.agent import Agent
     from recuerdo.graph.studio import build_graph
+    from recuerdo.nodes.run_tools.key_events import key_event_tools
+    from recuerdo.nodes.run_tools.memory_tool import memory_tool
     from recuerdo.opening import open_agent
     from recuerdo.state.errors import (
         BudgetError,
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     )
     from recuerdo.state.plan import Plan
     from recuerdo.state.record import TurnRecord
+    from recuerdo.store import open_store
+    from recuerdo.stores.memory_store.namespaces import memories_namespace
+    from recuerdo.stores.memory_store.opening import InMemoryStore
+    from recuerdo.stores.memory_store.store import MemoryStore
     from recuerdo.stores.settings import Settings
     from recuerdo.stores.sources.registry import Source, SourceQuery
     from recuerdo.turn import Turn, TurnChunk
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "recuerdo.agent": ("Agent",),
     "recuerdo.graph.studio": ("build_graph",),
+    "recuerdo.nodes.run_tools.key_events": ("key_event_tools",),
+    "recuerdo.nodes.run_tools.memory_tool": ("memory_tool",),
     "recuerdo.opening": ("open_agent",),
     "recuerdo.state.errors": (
         "BudgetError",
@@ -43,6 +51,10 @@ _HOMES = {
     ),
     "recuerdo.state.plan": ("Plan",),
     "recuerdo.state.record": ("TurnRecord",),
+    "recuerdo.store": ("open_store",),
+    "recuerdo.stores.memory_store.namespaces": ("memories_namespace",),
+    "recuerdo.stores.memory_store.opening": ("InMemoryStore",),
+    "recuerdo.stores.memory_store.store": ("MemoryStore",),
     "recuerdo.stores.settings": ("Settings",),
     "recuerdo.stores.sources.registry": ("Source", "SourceQuery"),
     "recuerdo.turn": ("Turn", "TurnChunk"),
@@ -53,7 +65,9 @@ __all__ = [
     "Agent",
     "BudgetError",
     "BusyError",
+    "InMemoryStore",
     "InputError",
+    "MemoryStore",
     "ModelError",
     "Plan",
     "RecuerdoError",
@@ -67,7 +81,11 @@ __all__ = [
     "TurnChunk",
     "TurnRecord",
     "build_graph",
+    "key_event_tools",
+    "memories_namespace",
+    "memory_tool",
     "open_agent",
+    "open_store",
 ]
 
 

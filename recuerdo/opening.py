@@ -11,12 +11,13 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from recuerdo.agent import Agent
-from recuerdo.background_loop import BackgroundLoop
 from recuerdo.graph.services import Parts, open_services, running_worker
 from recuerdo.graph.turn import build_turn_graph
+from recuerdo.nodes.check_tokens import refuse_unusable_packs
 from recuerdo.nodes.services import Clock, Services
 from recuerdo.state.plan import Plan
 from recuerdo.state.turn import Mode
+from recuerdo.stores.background_loop import BackgroundLoop
 from recuerdo.stores.postgres.checkpoints import open_saver
 from recuerdo.stores.settings import Settings
 from recuerdo.stores.sources.registry import Source
@@ -48,14 +49,10 @@ class AgentOpening:
                 return services
 
             tenant = self._tenant or settings.tenant
-            await stack.enter_async_context(running_worker(services, tenant))
-            agent = Agent(
-                services,
-                build_turn_graph(provide, saver),
-                tenant,
-                self._assistant or services.plan.name,
-                self._mode,
-            )
+            await refuse_unusable_packs(services, tenant)
+            assistant = self._assistant or services.plan.name
+            await stack.enter_async_context(running_worker(services, tenant, assistant))
+            agent = Agent(services, build_turn_graph(provide, saver), tenant, assistant, self._mode)
             self._stack = stack.pop_all()
         return agent
 
@@ -107,7 +104,8 @@ def open_agent(
 
     Args:
         settings: deployment settings; None reads the environment.
-        plan: name of a shipped plan, path of a YAML file, or a plan; None: the setting.
+        plan: name of a plan, whose revision in force every turn runs under; or a draft: a plan, or with
+            RECUERDO_DRAFTS=1 the path of a YAML file. None: the setting.
         tenant: whose data; None: the setting.
         assistant: scope of long-term memories; None: the plan's name.
         model: any LangChain chat model; None: the setting, or the offline responder.
@@ -119,5 +117,5 @@ def open_agent(
 
     Raises when entered: SettingsError or StoreError that says what to do.
     """
-    parts = Parts(plan, model, embeddings, sources, clock, tools)
+    parts = Parts(plan, model, embeddings, sources, clock, tools, tenant)
     return AgentOpening(settings, parts, tenant, assistant, mode)

@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 from recuerdo.state.record import TurnRecord
 from recuerdo.state.turn import Request
+from recuerdo.stores.postgres.approvals import Approval
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A finished turn."""
+    """A finished turn, or one that waits for a person: then ``pending`` says for what, and ``reply`` says so."""
 
     id: str
     conversation: str
@@ -17,6 +18,7 @@ class Turn:
     requests: list[Request]
     record: TurnRecord
     context: dict[str, Any]
+    pending: Approval | None = None
 
     @property
     def request(self) -> Request:
@@ -26,9 +28,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class TurnChunk:
-    """A piece of a streamed turn: a ``token`` of the reply, a ``tool`` that ran, or ``done`` with the turn."""
+    """A piece of a streamed turn: a ``token`` of the reply, a ``tool`` that ran, or the end with the turn: ``done``, or
+    ``pending`` when it waits for a person.
+    """
 
-    type: Literal["token", "tool", "done"]
+    type: Literal["token", "tool", "pending", "done"]
     text: str = ""
     data: dict[str, Any] = field(default_factory=dict)
     turn: Turn | None = None

@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from recuerdo.state.errors import SettingsError
+from recuerdo.state.limits import LOW_CONFIDENCE_BELOW, LOW_CONFIDENCE_MAX_DAYS, MemoryLimits
 from recuerdo.state.sentences import Sentence, load_sentences
 
 sentences = load_sentences(__package__)
@@ -36,6 +37,7 @@ class Settings(BaseSettings):
     data: Path = Field(default_factory=lambda: user_data_path("recuerdo"), validation_alias="RECUERDO_DATA")
     plan: str = Field(default="trading", validation_alias="RECUERDO_PLAN")
     tenant: str = Field(default="default", validation_alias="RECUERDO_TENANT")
+    drafts: bool = Field(default=False, validation_alias="RECUERDO_DRAFTS")
     model: str | None = Field(default=None, validation_alias="RECUERDO_MODEL")
     layout: Layout = Field(default="tail_system", validation_alias="RECUERDO_LAYOUT")
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
@@ -43,6 +45,20 @@ class Settings(BaseSettings):
     embeddings: str | None = Field(default=None, validation_alias="RECUERDO_EMBEDDINGS")
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
     openai_base_url: SecretStr | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    low_confidence_max_days: int = Field(
+        default=LOW_CONFIDENCE_MAX_DAYS,
+        ge=1,
+        le=LOW_CONFIDENCE_MAX_DAYS,
+        validation_alias="LOW_CONFIDENCE_MAX_DAYS",
+    )
+    low_confidence_below: float = Field(
+        default=LOW_CONFIDENCE_BELOW, ge=0, le=1, validation_alias="LOW_CONFIDENCE_BELOW"
+    )
+
+    @property
+    def memory_limits(self) -> MemoryLimits:
+        """How long what was inferred is kept: at most 7 days, a setting may only shorten them (OR-9)."""
+        return MemoryLimits(self.low_confidence_max_days, self.low_confidence_below)
 
     @field_validator("openai_api_key")
     @classmethod
@@ -69,7 +85,13 @@ class Settings(BaseSettings):
 
 def _reason(error: ErrorDetails) -> Sentence | str:
     """What is wrong with a setting; the checker's own words for what has no sentence."""
-    if error["type"] != "literal_error":
-        return error["msg"]
-    # "'a' or 'b'" is English only.
-    return sentences("setting_choice", values=error["ctx"]["expected"].replace(" or ", ", "))
+    match error["type"]:
+        case "literal_error":
+            # "'a' or 'b'" is English only.
+            return sentences("setting_choice", values=error["ctx"]["expected"].replace(" or ", ", "))
+        case "less_than_equal":
+            return sentences("setting_at_most", limit=error["ctx"]["le"])
+        case "greater_than_equal":
+            return sentences("setting_at_least", limit=error["ctx"]["ge"])
+        case _:
+            return error["msg"]

@@ -5,7 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from recuerdo.stores.chroma import EmbedderChanged, VectorIndex, VectorItem
 from recuerdo.stores.embeddings import Embedder
 from recuerdo.stores.postgres.checkpoints import prune, remove_leftovers
 from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.evidence import delete_expired_evidence
 from recuerdo.stores.postgres.jobs import JOB_LEASE, Schedule
 from recuerdo.stores.postgres.memories import (
     VectorDeletion,
@@ -25,6 +26,7 @@ from recuerdo.stores.postgres.memories import (
     waiting_vectors,
 )
 from recuerdo.stores.postgres.retention import delete_expired
+from recuerdo.stores.postgres.store_items import delete_expired_items
 from recuerdo.stores.postgres.turns import fail_abandoned
 from recuerdo.stores.reindex import restore_lost
 
@@ -50,12 +52,21 @@ _BATCHES_PER_RUN = 40
 _IDLE_SECONDS = 5.0
 
 
+@dataclass(frozen=True)
+class Job:
+    """Work of another room's that the worker does. ``name`` tells it apart in the schedule of all workers."""
+
+    name: str
+    period: timedelta
+    run: Callable[[datetime], Awaitable[object]]
+
+
 class Worker:
     """Runs what is due. Any number of workers may run at once: each due job runs in one of them.
 
     It works across tenants, on behalf of the operator. ``tenant`` narrows what goes by the clock, the
     deletion of what has expired, and ``spared`` names tenants that it leaves alone: what lives on one clock must
-    not be swept by another.
+    not be swept by another. ``jobs`` are those of other rooms.
     """
 
     def __init__(
@@ -68,6 +79,7 @@ class Worker:
         tenant: str | None = None,
         spared: Sequence[str] = (),
         lease: timedelta = JOB_LEASE,
+        jobs: Sequence[Job] = (),
     ) -> None:
         self._database = database
         self._index = index
@@ -75,15 +87,17 @@ class Worker:
         self._clock = clock
         self._lease = lease
         expired = f"expired:{tenant}" if tenant else "expired"
-        self._schedule = Schedule(database, {**_PERIODS, expired: _EXPIRY_PERIOD})
+        added = {job.name: job.period for job in jobs}
+        self._schedule = Schedule(database, {**_PERIODS, expired: _EXPIRY_PERIOD, **added})
         self._jobs: dict[str, Callable[[datetime], Awaitable[object]]] = {
             "abandoned_turns": lambda now: fail_abandoned(database, now),
             "vector_deletions": self._delete_vectors,
             "lost_vectors": lambda now: restore_lost(database, index, now),
-            "vectors": self._index_vectors,
+            "vectors": lambda now: index_waiting(database, index, embedder),
             "leftovers": lambda now: remove_leftovers(database),
             "checkpoints": lambda now: prune(database),
-            expired: lambda now: delete_expired(database, now, actor=ACTOR, tenant=tenant, spared=spared),
+            expired: lambda now: _delete_expired(database, now, tenant, spared),
+            **{job.name: job.run for job in jobs},
         }
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -114,12 +128,6 @@ class Worker:
             done.append(claim.name)
         return done
 
-    async def _index_vectors(self, now: datetime) -> None:
-        for _ in range(_BATCHES_PER_RUN):
-            waiting = await waiting_vectors(self._database, limit=_BATCH)
-            if not waiting or not await index_vectors(self._database, self._index, self._embedder, waiting):
-                return
-
     async def _delete_vectors(self, now: datetime) -> None:
         for _ in range(_BATCHES_PER_RUN):
             waiting = await waiting_deletions(self._database, limit=_BATCH)
@@ -128,6 +136,22 @@ class Worker:
             for (tenant, assistant), group in _by_collection(waiting):
                 await self._index.delete(tenant, assistant, [str(vector.id) for vector in group])
             await deleted_from_index(self._database, waiting)
+
+
+async def _delete_expired(
+    database: Database, now: datetime, tenant: str | None, spared: Sequence[str]
+) -> None:
+    await delete_expired(database, now, actor=ACTOR, tenant=tenant, spared=spared)
+    await delete_expired_items(database, now, tenant=tenant, spared=spared)
+    await delete_expired_evidence(database, now, tenant=tenant, spared=spared)
+
+
+async def index_waiting(database: Database, index: VectorIndex, embedder: Embedder) -> None:
+    """Bring what waits into the index, at most some 10,000 vectors. Raises StoreError as ``index_vectors``."""
+    for _ in range(_BATCHES_PER_RUN):
+        waiting = await waiting_vectors(database, limit=_BATCH)
+        if not waiting or not await index_vectors(database, index, embedder, waiting):
+            return
 
 
 async def index_vectors(
@@ -150,7 +174,9 @@ async def index_vectors(
             await index.reset(tenant, assistant)
             await mark_all_waiting(database, tenant, assistant, group[0].since)
             await index.upsert(tenant, assistant, items)
-    await mark_indexed(database, ready)
+    # What was forgotten while its vector was being written.
+    for (tenant, assistant), gone in _by_collection(await mark_indexed(database, ready)):
+        await index.delete(tenant, assistant, [str(vector.id) for vector in gone])
     return len(ready)
 
 

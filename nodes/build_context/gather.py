@@ -246,8 +246,11 @@ async def _searched(text: str, data: Gathered, call: Call) -> list[StoredMemory]
 async def _statuses(data: Gathered, call: Call) -> bool:
     """Status of the user's main market and of each symbol's exchange (C-35).
 
-    One that no calendar covers takes nothing from the others. Raises InputError when it is the main market.
+    One that no calendar covers takes nothing from the others. An agent without quotes has no business with
+    markets (C-39). Raises InputError when no calendar covers the main market.
     """
+    if "quotes" not in call.services.sources.names:
+        return False
     codes = {exchange_of(symbol) for symbol in data.symbols} - {""}
     calendar = call.services.calendar
     for code in sorted(codes - {data.main_market}):

@@ -1,7 +1,7 @@
 """Three layouts: how blocks become messages in the prompt's order (design section 4).
 
-Role, instructions and what changes rarely always lead as a system message, and the user's own words with the
-tool steps of the round always come last. What changes each turn stands
+Role, instructions, knowledge packs and what changes rarely always lead as a system message, and the user's own
+words with the tool steps of the round always come last. What changes each turn stands
 
 - ``tail_system``: in a system message after the history; OpenAI and most compatible servers;
 - ``tail_user``: in front of the user's words, fenced; Anthropic, and templates that take one leading system
@@ -65,7 +65,8 @@ def lay_out(
 ) -> list[AnyMessage]:
     """The exact messages of the request. ``thread`` gives the order of history messages."""
     rare = [*_texts(blocks, "profile"), *_texts(blocks, "history")]
-    head = [*_texts(blocks, "stable"), *_headed("context", rare, plan)]
+    # Up to the end of the packs everything is the plan's, so it is the same for every user (OR-17, OR-18).
+    head = [*_texts(blocks, "stable"), *_texts(blocks, "packs"), *_headed("context", rare, plan)]
     turn = _headed("turn_context", _texts(blocks, "turn"), plan)
     history = _in_thread_order(blocks, "history", thread)
     present = _in_thread_order(blocks, "message", thread)

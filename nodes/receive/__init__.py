@@ -12,6 +12,7 @@ from recuerdo.nodes.failure import failed
 from recuerdo.nodes.receive.language import detect_language
 from recuerdo.nodes.receive.message import LEASE, check_message, is_text
 from recuerdo.state.errors import InputError, RecuerdoError
+from recuerdo.state.key_events import reads_later
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnInfo, TurnState, TurnUpdate
 from recuerdo.stores.postgres.turns import NewTurn
@@ -34,6 +35,7 @@ async def receive(state: TurnState, call: Call) -> TurnUpdate:
             raise InputError(sentences("message_with_files"))
         message = _newest(messages)
         text = check_message(message.text)
+        call = await call.under_active()
         turn = await _begin(state, call, message, text)
     except RecuerdoError as error:
         newest = [m for m in messages[-1:] if isinstance(m, HumanMessage)]
@@ -75,6 +77,7 @@ async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str)
             message_id=str(message.id),
             text=text,
             ticket=caller.ticket,
+            events_unread=caller.mode == "live" and reads_later(call.services.plan),
         ),
         lease=LEASE,
         # The thread was read before this node ran: a turn that waited here would go on from a stale state.
@@ -90,6 +93,7 @@ async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str)
         mode=caller.mode,
         text=text,
         redacted=redacted,
+        revision=call.services.revision.sha256 if call.services.revision else None,
     )
 
 

@@ -1,89 +1,87 @@
 """The tool loop: run what the model asked for and lead back to ``build_context`` (design section 1)."""
 
 import asyncio
-from typing import Any
+from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools.base import ToolException
 
-from recuerdo.nodes.build_context.history import READ_ONLY, split_present
+from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.run_tools.capping import cap_results
+from recuerdo.nodes.run_tools.four_eyes import Passed, pass_four_eyes
+from recuerdo.nodes.run_tools.key_events import RESULT
+from recuerdo.nodes.run_tools.ledger import Ledger
+from recuerdo.nodes.run_tools.memory_tool.in_agent import PROPOSED, scope_of
+from recuerdo.nodes.run_tools.requested import UNREADABLE, Requested, requested_calls
 from recuerdo.nodes.run_tools.tools import CALL
-from recuerdo.nodes.turn_log import holding_lease, log_messages
-from recuerdo.state.turn import TurnState, TurnUpdate, Work
+from recuerdo.nodes.turn_log import holding_lease, log_messages, run_of
+from recuerdo.state.turn import PendingMemory, TurnInfo, TurnState, TurnUpdate, Work
+from recuerdo.stores.postgres.tool_calls import ToolCalls
 
-TOOL_SECONDS = 30.0
-"""How long one tool may run."""
-
-ERROR_CHARACTERS = 500
-"""Longest text of a failed tool that goes back to the model (IM-13)."""
-
-
-UNREADABLE = "unreadable_arguments"
-"""Key in the arguments of a call that holds what the model wrote in place of JSON."""
+__all__ = ["UNREADABLE", "run_tools"]
 
 
 async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     """Run the calls of the newest message side by side; a failure is a result, never the end of the turn.
 
-    The whole results go to the log at once; what goes to the model is capped, with a reference to the whole.
+    Calls that need a second person are settled before any of them runs. The whole results go to the log at once;
+    what goes to the model is capped, with a reference to the whole.
     """
     work = state["work"] or Work()
     asked = state["messages"][-1]
     assert isinstance(asked, AIMessage), "the router sends only tool calls here"
     _, present = split_present(state["messages"], work["turn"]["message_id"])
     first = len(present)
+    calls = requested_calls(asked, first, work, call)
+    passed = await pass_four_eyes(calls, work, call)
+    proposed: list[PendingMemory] = []
     async with holding_lease(call, work["turn"]):
-        results = await asyncio.gather(
-            *(
-                _run(call, requested, f"{work['turn']['id']}-{first + place}")
-                for place, requested in enumerate(asked.tool_calls)
-            )
-        )
+        results = await _results(calls, passed, proposed, work, call)
     await log_messages(call, work["turn"], [asked, *results], position=first - 1)
     for result in results:
         call.emit(Chunk(type="tool", text=str(result.name), data={"status": result.status}))
     capped = await asyncio.to_thread(cap_results, results, present, work, call)
-    return {"messages": capped, "work": {"tool_rounds": work.get("tool_rounds", 0) + 1}}
-
-
-async def _run(call: Call, requested: Any, message_id: str) -> ToolMessage:
-    name, tools = requested["name"], call.services.toolbox.tools
-    tool = tools.get(name)
-    if tool is None:
-        known = ", ".join(sorted(tools)) or "-"
-        return _result(requested, message_id, f"There is no tool named {name}. Tools: {known}.", failed=True)
-    if UNREADABLE in requested["args"]:
-        return _result(requested, message_id, f"The arguments of {name} are not valid JSON.", failed=True)
-    config: RunnableConfig = {"configurable": {CALL: call}}
-    try:
-        output = await asyncio.wait_for(
-            tool.ainvoke({**requested, "type": "tool_call"}, config), TOOL_SECONDS
-        )
-    except TimeoutError:
-        return _result(
-            requested, message_id, f"{name} did not answer within {TOOL_SECONDS:g} s.", failed=True
-        )
-    except Exception as error:
-        text = str(error) if isinstance(error, ToolException | ValueError) else type(error).__name__
-        return _result(requested, message_id, f"{name} failed: {text}", failed=True)
-    if not isinstance(output, ToolMessage):
-        return _result(requested, message_id, str(output))
-    read_only = bool((tool.metadata or {}).get(READ_ONLY))
-    failed = output.status == "error"
-    return _result(requested, message_id, str(output.text), failed=failed, read_only=read_only)
-
-
-def _result(
-    requested: Any, message_id: str, text: str, *, failed: bool = False, read_only: bool = False
-) -> ToolMessage:
-    return ToolMessage(
-        content=text[:ERROR_CHARACTERS] if failed else text,
-        name=requested["name"],
-        tool_call_id=requested["id"],
-        id=message_id,
-        status="error" if failed else "success",
-        additional_kwargs={READ_ONLY: True} if read_only else {},
+    done = Work(
+        tool_rounds=work.get("tool_rounds", 0) + 1,
+        proposed=[*work.get("proposed", []), *proposed],
+        approvals=[*work.get("approvals", []), *passed.notes],
     )
+    return {"messages": capped, "work": _in_the_present(work, done, call) if passed.waited else done}
+
+
+def _in_the_present(work: Work, done: Work, call: Call) -> Work:
+    """Hours may have passed: the turn goes on by the present clock, and so with the present market.
+
+    The whole of it, for a new turn's info clears everything else.
+    """
+    turn = TurnInfo(**{**work["turn"], "now": call.services.clock().isoformat()})
+    return Work(**{**work, **done, "turn": turn})
+
+
+async def _results(
+    calls: Sequence[Requested], passed: Passed, proposed: list[PendingMemory], work: Work, call: Call
+) -> list[ToolMessage]:
+    live = call.caller.mode == "live"
+    ledger = Ledger(
+        ToolCalls(call.services.database, call.caller.tenant) if live else None,
+        run_of(work, call),
+        call.services.clock,
+    )
+    return await asyncio.gather(*(_run(one, passed, proposed, ledger, call) for one in calls))
+
+
+async def _run(
+    one: Requested, passed: Passed, proposed: list[PendingMemory], ledger: Ledger, call: Call
+) -> ToolMessage:
+    if why := passed.refused.get(one.id):
+        return one.result(why, failed=True)
+    if one.tool is None:
+        known = ", ".join(sorted(call.services.toolbox.tools)) or "-"
+        return one.result(f"There is no tool named {one.name}. Tools: {known}.", failed=True)
+    if not one.can_run:
+        return one.result(f"The arguments of {one.name} are not valid JSON.", failed=True)
+    config: RunnableConfig = {
+        "configurable": {CALL: call, RESULT: one.message_id, PROPOSED: proposed, **scope_of(call)}
+    }
+    return await ledger.answer(one, config)

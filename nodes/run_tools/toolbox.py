@@ -7,6 +7,9 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from recuerdo.nodes.call import Call
+from recuerdo.nodes.run_tools.hotel import HOTEL_TOOLS
+from recuerdo.nodes.run_tools.key_events import agent_scope, make_tools
+from recuerdo.nodes.run_tools.memory_tool.in_agent import agent_memory_tool
 from recuerdo.nodes.run_tools.tools import SHIPPED_TOOLS
 from recuerdo.nodes.services import Services, Toolbox
 from recuerdo.state.errors import SettingsError
@@ -18,19 +21,29 @@ sentences = load_sentences(__package__)
 
 
 def make_toolbox(plan: Plan, app_tools: Sequence[BaseTool]) -> Toolbox:
-    """The tools that the plan names and the app's own; an app's tool replaces one of ours of the same name.
+    """The tools that the plan names, those of key events where it has them, and the app's own.
+
+    An app's tool replaces one of ours of the same name. What the plan has deactivated is left out (OR-37).
 
     Raises SettingsError when the plan names a tool that nobody brings.
     """
     own = {tool.name: tool for tool in app_tools}
-    known = {**SHIPPED_TOOLS, **own}
+    events = {tool.name: tool for tool in make_tools(plan, agent_scope)}
+    known = {**own_tools(), **own}
     for name in plan.tools:
         if name not in known:
             raise SettingsError(
                 sentences("tool_unknown", plan=plan.name, tool=name, known=", ".join(sorted(known)))
             )
-    tools = {name: known[name] for name in dict.fromkeys([*plan.tools, *own])}
+    named = {known[name].name: known[name] for name in plan.tools}
+    every = {**events, **named, **own}
+    tools = {name: tool for name, tool in every.items() if name not in plan.deactivated_tools}
     return Toolbox(tools, [convert_to_openai_tool(tool) for tool in tools.values()])
+
+
+def own_tools() -> dict[str, BaseTool]:
+    """The tools that ship and that a plan can name."""
+    return {**SHIPPED_TOOLS, **HOTEL_TOOLS, "memory": agent_memory_tool()}
 
 
 def bound_tools(services: Services) -> list[dict[str, Any]]:

@@ -16,12 +16,12 @@ PAGE_CHARACTERS = 4000
 
 async def get_quote(symbol: str, config: RunnableConfig) -> str:
     """Get the latest quote of one symbol, for example AAPL."""
-    call = _call_of(config)
+    call = call_of(config)
     mentions = find_symbols(symbol)
     wanted = mentions[0].symbol if mentions else symbol.strip().upper()
     query = SourceQuery(call.caller.tenant, call.caller.user, (wanted,), call.services.clock())
     fetched = await call.services.sources.fetch("quotes", query)
-    if fetched.status == "unavailable":
+    if fetched.is_away:
         raise ToolException(f"quotes are not available now: {fetched.reason}")
     if not fetched.value:
         raise ToolException(f"no quote for {wanted}")
@@ -34,7 +34,7 @@ async def get_quote(symbol: str, config: RunnableConfig) -> str:
 
 async def read_tool_result(reference: str, config: RunnableConfig, offset: int = 0) -> str:
     """Read the whole of an earlier tool result that was cut, by its reference, from a character offset."""
-    call = _call_of(config)
+    call = call_of(config)
     whole = await call.turns.tool_result(call.caller.conversation, reference, call.caller.user)
     if whole is None:
         raise ToolException(f"no tool result with reference {reference}")
@@ -44,7 +44,8 @@ async def read_tool_result(reference: str, config: RunnableConfig, offset: int =
     return f"{page}\n({rest} more characters)" if rest else page
 
 
-def _call_of(config: RunnableConfig) -> Call:
+def call_of(config: RunnableConfig) -> Call:
+    """The call that a tool of the agent's runs in."""
     call = config.get("configurable", {}).get(CALL)
     assert isinstance(call, Call), "run_tools passes the call along"
     return call

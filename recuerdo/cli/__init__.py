@@ -12,15 +12,24 @@ from typing import NoReturn
 
 import typer
 
+from recuerdo.cli.approvals import approvals_app
+from recuerdo.cli.audit import audit_app
 from recuerdo.cli.bench import bench
 from recuerdo.cli.chat import chat
 from recuerdo.cli.console import complain
 from recuerdo.cli.context import context_app
 from recuerdo.cli.demo import demo
+from recuerdo.cli.doctor import doctor
+from recuerdo.cli.evaluate import evaluate
+from recuerdo.cli.events import events_app
 from recuerdo.cli.inspect_text import inspect_text
 from recuerdo.cli.market import market
 from recuerdo.cli.memory import memory_app
+from recuerdo.cli.pack import pack_app
 from recuerdo.cli.plan import plan_app
+from recuerdo.cli.platform import platform_app
+from recuerdo.cli.proposals import proposals_app
+from recuerdo.cli.roles import roles_app
 from recuerdo.cli.worker import worker
 from recuerdo.state.errors import RecuerdoError
 
@@ -31,14 +40,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(approvals_app)
+app.add_typer(audit_app)
 app.command()(bench)
 app.command()(chat)
 app.command()(demo)
+app.command()(doctor)
 app.add_typer(context_app)
+app.command("eval")(evaluate)
+app.add_typer(events_app)
 app.command("inspect")(inspect_text)
 app.command()(market)
 app.add_typer(memory_app)
+app.add_typer(pack_app)
 app.add_typer(plan_app)
+app.add_typer(platform_app)
+app.add_typer(proposals_app)
+app.add_typer(roles_app)
 app.command()(worker)
 
 

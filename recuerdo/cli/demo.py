@@ -13,10 +13,20 @@ if TYPE_CHECKING:
 
 
 def demo(
-    name: Annotated[Literal["trading"], typer.Argument(help="Which demo.")] = "trading",
+    name: Annotated[Literal["trading", "hotel", "events"], typer.Argument(help="Which demo.")] = "trading",
     then_chat: Annotated[bool, typer.Option(help="Stay as a chat afterwards, on a terminal.")] = False,
 ) -> None:
     """Play scripted scenarios in a tenant of their own; shows what went into each prompt."""
+    if name == "hotel":
+        from recuerdo.cli.demo_hotel import show_hotel
+
+        show_hotel()
+        return
+    if name == "events":
+        from recuerdo.cli.demo_events import show_events
+
+        show_events()
+        return
     out().print(plain_text(say("demo_starts"), "dim"))
     from recuerdo.demo.player import play_trading
 

@@ -1,19 +1,39 @@
-"""``recuerdo plan``: how an agent behaves."""
+"""``recuerdo plan``: how an agent behaves, as signed revisions (OR-20, OR-29, IM-50, IM-52)."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
+from rich.table import Table
 
-from recuerdo.cli.console import note, print_json, printable
-from recuerdo.cli.options import AsJson
+from recuerdo.cli.console import (
+    checked_name,
+    complain,
+    language,
+    note,
+    out,
+    plain_text,
+    print_json,
+    printable,
+)
+from recuerdo.cli.desk import Actor, Owner, at_desk
+from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.state.sentences import load_sentences
+
+if TYPE_CHECKING:
+    from recuerdo.governance import Governance
+    from recuerdo.state.plan import Plan
+    from recuerdo.stores.plans import Revision, RevisionEntry
+    from recuerdo.stores.plans.diff import Difference
+
+sentences = load_sentences(__package__, "plan_sentences.yaml")
 
 plan_app = typer.Typer(name="plan", help="How an agent behaves.", no_args_is_help=True)
 
-
-@plan_app.callback()
-def plan() -> None:
-    """How an agent behaves."""
+Name = Annotated[str, typer.Argument(help="A plan's name.", metavar="PLAN")]
+RevisionText = Annotated[str, typer.Argument(help="Such as r8.", metavar="REVISION")]
+Version = Annotated[str, typer.Argument(help="Such as r8; a plan's name or YAML file is its draft.")]
 
 
 @plan_app.command()
@@ -21,17 +41,244 @@ def show(
     plan: Annotated[
         str | None, typer.Argument(help="A plan's name or YAML file. Default: RECUERDO_PLAN.")
     ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="A signed revision, such as r8, or active.", metavar="REVISION")
+    ] = None,
+    tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a plan and show it whole, defaults included."""
+    """Check a draft and show it whole, defaults included; with --revision, verify and show what was signed."""
     from recuerdo.stores.plans import load_plan
     from recuerdo.stores.settings import Settings
 
-    found = load_plan(plan or Settings.load().plan)
-    data = found.model_dump(mode="json")
-    if as_json:
-        print_json({**data, "draft": found.draft})
+    name = plan or Settings.load().plan
+    if revision is not None:
+        _show_revision(name, revision, tenant, as_json)
         return
+    draft = load_plan(name)
+    data = draft.model_dump(mode="json")
+    if as_json:
+        print_json({**data, "draft": True})
+        return
+    _print_yaml(data)
+    note("plan_draft", plan=draft.name)
+
+
+@plan_app.command("list")
+def list_revisions(
+    plan: Annotated[str | None, typer.Argument(help="Default: every plan.", metavar="[PLAN]")] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the signed revisions, the newest first, and which one is in force."""
+    entries = at_desk(tenant, lambda desk: desk.plans.all(plan))
+    if as_json:
+        print_json([{**vars(entry), "revision": f"r{entry.number}"} for entry in entries])
+    elif entries:
+        out().print(_list(entries))
+    else:
+        _print("none")
+
+
+@plan_app.command("compile")
+def compile_plan(
+    plan: Annotated[str, typer.Argument(help="A YAML file, or the name of a plan that ships.")],
+    actor: Actor,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="A rule, case, tool or proposal that it no longer carries.", metavar="NAME"),
+    ] = None,
+    activate: Annotated[bool, typer.Option("--activate", help="Put it in force at once.")] = False,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the next signed revision, with the proposals approved since; it acts once it is activated."""
+    checked_name("--actor", actor)
+
+    async def work(desk: "Governance") -> "Revision":
+        revision = await desk.plans.compile(plan, actor=actor, without=without or ())
+        await _warn(desk, revision)
+        if activate:
+            await desk.plans.activate(revision.number, actor=actor, name=revision.plan.name)
+        return revision
+
+    revision = at_desk(tenant, work)
+    _said("compiled_activated" if activate else "compiled", revision, as_json)
+
+
+@plan_app.command()
+def activate(
+    plan: Name, revision: RevisionText, actor: Actor, tenant: Tenant = None, as_json: AsJson = False
+) -> None:
+    """Put a revision in force for the turns that begin from now on."""
+    checked_name("--actor", actor)
+
+    async def work(desk: "Governance") -> "Revision":
+        found = await desk.plans.activate(revision, actor=actor, name=plan)
+        await _warn(desk, found)
+        return found
+
+    _said("activated", at_desk(tenant, work), as_json)
+
+
+@plan_app.command()
+def rollback(
+    plan: Name,
+    actor: Actor,
+    revision: Annotated[
+        str | None, typer.Argument(help="Default: the one before.", metavar="[REVISION]")
+    ] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Return to an earlier revision."""
+    checked_name("--actor", actor)
+    found = at_desk(tenant, lambda desk: desk.plans.rollback(revision, actor=actor, name=plan))
+    _said("activated", found, as_json)
+
+
+@plan_app.command()
+def diff(
+    plan: Name,
+    before: Version,
+    after: Annotated[
+        str | None, typer.Argument(help="Default: the revision in force.", metavar="[AFTER]")
+    ] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what differs between two revisions or drafts: fields, tools, packs, rules."""
+
+    async def work(desk: "Governance") -> list["Difference"]:
+        versions = [_version(before), _version(after) if after else None]
+        return await desk.plans.diff(versions[0] or before, versions[1] or after, name=plan)
+
+    found = at_desk(tenant, work)
+    if as_json:
+        print_json([vars(difference) for difference in found])
+    elif found:
+        out().print(_differences(found))
+    else:
+        _print("same")
+
+
+@plan_app.command()
+def stop(
+    plan: Name,
+    actor: Actor,
+    all_tools: Annotated[
+        bool, typer.Option("--all-tools", help="Every call of a tool waits for a person.")
+    ] = False,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Emergency stop: from now on no auto-approve rule holds, in turns under way too."""
+    checked_name("--actor", actor)
+    found = at_desk(tenant, lambda desk: desk.plans.stop(actor=actor, all_tools=all_tools, name=plan))
+    if as_json:
+        print_json({"plan": plan, "stopped": True, **vars(found)})
+        return
+    _print("stopped_all" if found.all_tools else "stopped", plan=plan)
+
+
+@plan_app.command()
+def lift(plan: Name, actor: Owner, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """End the emergency stop."""
+    checked_name("--actor", actor)
+    at_desk(tenant, lambda desk: desk.plans.lift(actor=actor, name=plan))
+    if as_json:
+        print_json({"plan": plan, "stopped": False})
+        return
+    _print("lifted", plan=plan)
+
+
+@plan_app.command("rotate-key")
+def rotate_key(actor: Owner, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Sign with a new key from now on; what the old one signed stays valid."""
+    checked_name("--actor", actor)
+    record = at_desk(tenant, lambda desk: desk.plans.rotate_key(actor=actor))
+    if as_json:
+        print_json({"key": record.key_id, "retires": record.retires})
+        return
+    _print("rotated", new=record.key_id, old=record.retires)
+
+
+def _show_revision(name: str, revision: str, tenant: str | None, as_json: bool) -> None:
+    wanted = None if revision == "active" else revision
+    shown = at_desk(tenant, lambda desk: desk.plans.show(wanted, name=name))
+    found = shown.revision
+    data = found.plan.model_dump(mode="json")
+    if as_json:
+        print_json({**_data(found), "plan": data, "draft": False, "envelope": shown.envelope})
+        return
+    _print_yaml(data)
+    key = shown.sealed.signature.key_id
+    _print("shown", revision=found.reference, hash=found.sha256, signer=key)
+
+
+def _version(text: str) -> "Plan | None":
+    """A draft, where the text names one."""
+    from recuerdo.stores.plans import is_file, load_plan, shipped_plans
+
+    return load_plan(text) if is_file(text) or text in shipped_plans() else None
+
+
+def _data(revision: "Revision") -> dict[str, Any]:
+    return {
+        "name": revision.plan.name,
+        "revision": revision.label,
+        "sha256": revision.sha256,
+        "parent": revision.parent,
+        "packs": dict(revision.packs),
+        "included": [one.proposal for one in revision.included],
+    }
+
+
+async def _warn(desk: "Governance", revision: "Revision") -> None:
+    """Say what speaks against the revision: eval cases that it fails, or that nobody has tried (OR-35)."""
+    if against := await desk.evaluations.before_activation(revision):
+        complain(against)
+
+
+def _said(key: str, revision: "Revision", as_json: bool) -> None:
+    if as_json:
+        print_json({**_data(revision), "active": key != "compiled"})
+        return
+    _print(key, revision=revision.reference, plan=revision.plan.name, label=revision.label)
+
+
+def _print(key: str, /, **values: object) -> None:
+    print(printable(sentences(key, **values).in_language(language())))
+
+
+def _print_yaml(data: dict[str, Any]) -> None:
     print(printable(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=110)), end="")
-    if found.draft:
-        note("plan_draft", plan=found.name)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(sentences(f"column_{column}").in_language(language()), overflow="fold")
+    return table
+
+
+def _list(entries: Sequence["RevisionEntry"]) -> Table:
+    table = _table("plan", "revision", "state", "compiled", "by", "hash")
+    active = sentences("active").in_language(language())
+    for entry in entries:
+        when = f"{entry.compiled_at:%Y-%m-%d %H:%M %Z}"
+        state = active if entry.active else ""
+        cells = (entry.name, f"r{entry.number}", state, when, entry.compiled_by, entry.sha256[:12])
+        table.add_row(*map(plain_text, cells))
+    return table
+
+
+def _differences(found: Sequence["Difference"]) -> Table:
+    table = _table("field", "before", "after")
+    for one in found:
+        table.add_row(*map(plain_text, (one.field, _shown(one.before), _shown(one.after))))
+    return table
+
+
+def _shown(value: Any) -> str:
+    return "–" if value is None else str(value)

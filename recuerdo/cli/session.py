@@ -15,6 +15,7 @@ from recuerdo.demo.sample import load_sample
 from recuerdo.nodes.call_llm.offline import OfflineResponder
 from recuerdo.opening import AgentOpening, open_agent
 from recuerdo.state.turn import Mode
+from recuerdo.stores.plans import is_file, load_plan
 from recuerdo.stores.settings import Settings
 from recuerdo.turn import Turn
 
@@ -71,20 +72,34 @@ def open_session(identity: Identity, conversation: str | None, mode: Mode) -> It
 
 
 @contextmanager
-def open_stores(identity: Identity) -> Iterator[Agent]:
-    """Open an agent only to look at what it keeps: a model that is set up wrongly does not stand in the way."""
+def open_stores(identity: Identity, *, mode: Mode = "live") -> Iterator[Agent]:
+    """Open an agent only to look at what it keeps: a model that is set up wrongly does not stand in the way.
+
+    Nor does a plan that is not signed: no turn runs.
+    """
     quiet_logs()
-    with _opening(identity, model=OfflineResponder()) as agent:
+    with _opening(identity, mode=mode, model=OfflineResponder(), draft=True) as agent:
         yield agent
 
 
-def _opening(identity: Identity, *, mode: Mode = "live", model: BaseChatModel | None = None) -> AgentOpening:
+@contextmanager
+def open_with_model(identity: Identity) -> Iterator[Agent]:
+    """Open an agent whose model does some work beside the conversations."""
+    quiet_logs()
+    with _opening(identity) as agent:
+        yield agent
+
+
+def _opening(
+    identity: Identity, *, mode: Mode = "live", model: BaseChatModel | None = None, draft: bool = False
+) -> AgentOpening:
     """An agent for this identity, on its tenant's own clock: the demo's data would have expired by ours."""
     settings = Settings.load()
+    plan = identity.plan or settings.plan
     tenant = identity.tenant or settings.tenant
     return open_agent(
         settings,
-        plan=identity.plan,
+        plan=load_plan(plan) if draft and is_file(plan) else plan,
         tenant=tenant,
         assistant=identity.assistant,
         model=model,

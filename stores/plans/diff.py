@@ -46,7 +46,9 @@ def _parts(path: str, value: Any) -> Mapping[str, Any] | None:
         return {f"{path}[{name}]": True for name in value}
     if path == "packs":
         return {f"packs[{name}]": pin for name, _, pin in (pack.partition("@") for pack in value)}
-    if isinstance(value, list) and value and isinstance(value[0], dict):
+    if value == []:
+        return {}
+    if isinstance(value, list) and isinstance(value[0], dict):
         key = next((key for key in _KEYS if key in value[0]), None)
         return {f"{path}[{part[key]}]": part for part in value} if key else None
     return None

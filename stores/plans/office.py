@@ -184,6 +184,8 @@ class PlanOffice:
         Raises SettingsError when no such plan ships, or when it has revisions and none is in force.
         """
         async with self._database.tenant(self._tenant) as connection:
+            if await rows.active_hash(connection, self._tenant, name):
+                return
             known = await rows.newest_number(connection, self._tenant, name)
         if known:
             raise SettingsError(sentences("plan_not_active", plan=name))

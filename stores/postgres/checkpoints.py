@@ -1,6 +1,7 @@
 """LangGraph's checkpoints: its saver over our pool, and what is removed so that they do not grow for ever."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, LiteralString
 from uuid import uuid4
@@ -53,7 +54,7 @@ _IS_UNFINISHED: LiteralString = """
 
 _NOTHING_RUNS: LiteralString = """
 not exists (select 1 from recuerdo.turns t
-    where t.tenant = v.tenant and t.conversation = v.id and t.status = 'running')
+    where t.tenant = v.tenant and t.conversation = v.id and t.status in ('running', 'waiting'))
 """
 
 _THREADS_WITH_LEFTOVERS: LiteralString = f"""
@@ -123,11 +124,23 @@ async def open_saver(database: Database) -> AsyncPostgresSaver:
 
 async def delete_thread(database: Database, tenant: str, conversation: str) -> None:
     """Delete every checkpoint of the conversation's thread."""
-    thread = thread_of(tenant, conversation)
     async with database.transaction() as connection:
-        await connection.execute("delete from checkpoints where thread_id = %s", (thread,))
-        await connection.execute("delete from checkpoint_writes where thread_id = %s", (thread,))
-        await connection.execute("delete from checkpoint_blobs where thread_id = %s", (thread,))
+        await delete_threads(connection, tenant, [conversation])
+
+
+async def delete_threads(connection: Connection, tenant: str, conversations: Sequence[str]) -> None:
+    """Delete every checkpoint of the conversations' threads, where LangGraph's tables are there.
+
+    In the transaction of ``connection``, whose role must be the one that logged in.
+    """
+    cursor = await connection.execute("select to_regclass('checkpoints') is not null as made")
+    row = await cursor.fetchone()
+    threads = [thread_of(tenant, conversation) for conversation in conversations]
+    if not threads or not row or not row["made"]:
+        return
+    await connection.execute("delete from checkpoints where thread_id = any(%s)", (threads,))
+    await connection.execute("delete from checkpoint_writes where thread_id = any(%s)", (threads,))
+    await connection.execute("delete from checkpoint_blobs where thread_id = any(%s)", (threads,))
 
 
 async def prune(database: Database, *, keep: int = TURNS_KEPT_FOR_TIME_TRAVEL) -> int:

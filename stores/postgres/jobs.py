@@ -38,12 +38,22 @@ class Schedule:
         self._periods = periods
 
     async def prepare(self, now: datetime) -> None:
-        """Enter jobs that are not in the table yet; they are due at once."""
+        """Enter jobs that are not in the table yet; they are due at once.
+
+        So is one that is due later than its period allows: the clock has gone back since.
+        """
+        values = {"now": now, "names": list(self._periods), "periods": list(self._periods.values())}
         async with self._database.connection() as connection:
             await connection.execute(
                 "insert into recuerdo.jobs (name, due_at)"
-                " select name, %s from unnest(%s::text[]) as job (name) on conflict do nothing",
-                (now, list(self._periods)),
+                " select name, %(now)s from unnest(%(names)s::text[]) as job (name) on conflict do nothing",
+                values,
+            )
+            await connection.execute(
+                "update recuerdo.jobs job set due_at = %(now)s"
+                " from unnest(%(names)s::text[], %(periods)s::interval[]) as known (name, period)"
+                " where job.name = known.name and job.due_at > %(now)s + known.period",
+                values,
             )
 
     async def claim(self, now: datetime, *, lease: timedelta = JOB_LEASE) -> Claim | None:

@@ -96,6 +96,12 @@ class Recall:
         return {near.id: near.similarity for near in nearest}
 
 
+def rank(rows: Sequence[SearchRow], embedding: Sequence[float], query: str, limit: int) -> dict[UUID, float]:
+    """Scores of the best ``limit`` rows by id, best first: every row is compared, no index is asked."""
+    ordered = sorted(rows, key=_in_conversation)
+    return _best(ordered, _scanned(ordered, embedding), query, limit)
+
+
 def _in_conversation(row: SearchRow) -> tuple[str, int, datetime, UUID]:
     return row.conversation or "", row.position or 0, row.created_at, row.id
 

@@ -102,6 +102,11 @@ class Sources:
             if name not in KINDS:
                 raise SettingsError(sentences("source_unknown", name=name[:50], known=", ".join(KINDS)))
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The kinds of data that there are."""
+        return frozenset(self._sources)
+
     async def fetch(self, name: str, query: SourceQuery) -> Fetched:
         """Ask one source. Errors, lateness and nonsense become a status."""
         source = self._sources.get(name)

@@ -90,7 +90,7 @@ async def client(studio: Studio) -> AsyncIterator[LangGraphClient]:
 
 
 async def test_the_assistant_draws_the_turn_and_names_its_context(client: LangGraphClient) -> None:
-    (assistant,) = await client.assistants.search()
+    (assistant,) = await client.assistants.search(graph_id="recuerdo")
     assert assistant["graph_id"] == "recuerdo"
     drawing = await client.assistants.get_graph(assistant["assistant_id"])
     drawn = {(edge["source"], edge["target"]) for edge in drawing["edges"]}

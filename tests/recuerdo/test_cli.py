@@ -161,6 +161,7 @@ def test_inspect_as_json(run: Run) -> None:
     assert result.document == {
         "language": "es",
         "symbols": ["AAPL"],
+        "maybe": [],
         "sensitive": [{"start": 29, "end": 48, "kind": "card"}],
     }
 

@@ -172,7 +172,7 @@ async def test_or_18_im_14_two_users_a_minute_apart_have_the_same_bytes_to_the_e
     assert first.request["messages"][0].type == second.request["messages"][0].type == "system"
     for variable in ("Carlos", CARLOS, "user-999", "2025", "10:30", "16:31"):
         assert variable not in head
-    assert "10:30:00" in texts[0][end:] and "16:31:00" in texts[1][end:]
+    assert "10:30" in texts[0][end:] and "16:31" in texts[1][end:]
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,13 @@ async def test_due_jobs_run_once_and_then_wait_for_their_period(database: Databa
     assert set(await worker.run_due(NOW + timedelta(seconds=30))) == {"vectors", "vector_deletions"}
 
 
+async def test_jobs_run_on_after_the_clock_went_back(database: Database, index: Index) -> None:
+    await worker_of(database, index).run_due(NOW)
+    earlier = NOW - timedelta(days=30)
+    assert set(await worker_of(database, index).run_due(earlier)) == JOBS
+    assert await worker_of(database, index).run_due(earlier) == []
+
+
 async def test_two_workers_at_one_tick_share_the_jobs(database: Database, index: Index) -> None:
     workers = [worker_of(database, index) for _ in range(2)]
     ran = await asyncio.gather(*(worker.run_due(NOW) for worker in workers))

@@ -30,6 +30,8 @@ from .conftest import AT_ONCE, LEASE, NOW, PlayTurn
 # Tables without a user that hold nothing of one, or go with a row that names him.
 WITHOUT_USER = {
     "audit_keys",
+    "hotel_reservations",
+    "hotel_rooms",
     "messages",
     "packs",
     "pack_signatures",
@@ -40,6 +42,9 @@ WITHOUT_USER = {
     "vector_deletions",
     "key_event_changes",
     "key_event_views",
+    # These go with their conversation.
+    "event_extraction_leases",
+    "event_extractions",
 }
 DAY_0 = datetime(2025, 12, 5, tzinfo=UTC)
 

@@ -1,0 +1,130 @@
+"""Step 2 of a sweep: what the evidence says (OR-31 to OR-36). Pieces are read in batches and not kept."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+
+from recuerdo.nodes.learning.collect import LEAST, PERIOD, window_of
+from recuerdo.nodes.learning.in_force import plan_in_force
+from recuerdo.nodes.learning.limits import ApprovedTypes, Limits, change_id, without_objections
+from recuerdo.nodes.learning.wording import ask_for_case, ask_for_deactivation, ask_for_rule
+from recuerdo.nodes.services import Services
+from recuerdo.state.amendment import Amendment, EvalCaseAdded, RuleAdded, ToolDeactivated
+from recuerdo.state.learning import AmbiguousTurn, ApprovedTool, Finding, IdleTool, LearningState
+from recuerdo.state.plan import AutoApproveRule, EvalCase, Expectation
+from recuerdo.state.sentences import Sentence
+from recuerdo.stores.postgres.database import Connection
+from recuerdo.stores.postgres.learning_evidence import Window, approved_arguments, objected_arguments
+from recuerdo.stores.postgres.proposals import ProposalKind
+
+_MONTH_DAYS = 30
+
+
+async def distil(state: LearningState, services: Services) -> LearningState:
+    """Find rules in approved calls, cases in ambiguous runs, and tools that can go."""
+    window = window_of(state, services)
+    findings = [await _rules(tool, window, services) for tool in state.get("approved", [])]
+    return LearningState(
+        findings=[
+            *(finding for found in findings for finding in found),
+            *(case for run in state.get("ambiguous", []) if (case := _case(run))),
+            *(_deactivation(idle) for idle in state.get("idle", [])),
+        ]
+    )
+
+
+async def _rules(tool: ApprovedTool, window: Window, services: Services) -> list[Finding]:
+    found = await plan_in_force(services, window.tenant, tool["plan"])
+    if found is None:
+        return []
+    rules = found.plan.auto_approve_rules
+    async with services.database.tenant(window.tenant, snapshot=True) as connection:
+        limits = await _limits(connection, tool, window, rules)
+    return [_rule(one, tool, found.number) for one in limits]
+
+
+async def _limits(
+    connection: Connection, tool: ApprovedTool, window: Window, rules: Sequence[AutoApproveRule]
+) -> list[Limits]:
+    """The limits of each type of approved call, without those that something speaks against."""
+    place = (connection, window, tool["plan"], tool["tool"])
+    types = ApprovedTypes(tool["tool"], rules)
+    async for batch in approved_arguments(*place):
+        await asyncio.to_thread(types.add_all, batch)
+    limits = types.limits(LEAST)
+    async for batch in objected_arguments(*place):
+        limits = await asyncio.to_thread(without_objections, limits, batch)
+    return limits
+
+
+def _rule(limits: Limits, tool: ApprovedTool, revision: int | None) -> Finding:
+    """The estimate: how many of the requests of the period would not have waited."""
+    effect = {
+        "requests_decided": tool["decided"],
+        "would_have_passed": limits.calls,
+        "share": round(limits.calls / max(tool["decided"], 1), 3),
+        "per_month": round(limits.calls / PERIOD.days * _MONTH_DAYS, 1),
+    }
+    change = RuleAdded(rule=limits.rule)
+    wording = ask_for_rule(limits)
+    return _finding("rule_suggestion", tool["plan"], revision, limits.subject, change, wording, effect)
+
+
+def _case(run: AmbiguousTurn) -> Finding | None:
+    """The user's words as the case, what the person decided as what is expected; None where there are no words."""
+    if not run["messages"]:
+        return None
+    refused = tuple(tool for tool in run["refused"] if tool not in run["called"])
+    expect = Expectation(calls=tuple(run["called"]), calls_not=refused)
+    messages = tuple(run["messages"])
+    key = change_id("ambiguous", [run["turn"], messages, expect.model_dump()])
+    change = EvalCaseAdded(case=EvalCase(id=key, messages=messages, expect=expect))
+    finding = _finding(
+        "eval_case_suggestion",
+        run["plan"],
+        run["revision"],
+        run["turn"],
+        change,
+        ask_for_case(messages[-1], expect),
+        {"cases_added": 1},
+    )
+    finding["user"], finding["ambiguous"] = run["user"], run
+    return finding
+
+
+def _deactivation(idle: IdleTool) -> Finding:
+    """The estimate: tokens that each request has less."""
+    since = datetime.fromisoformat(str(idle["last_used"] or idle["in_force_since"])).date()
+    finding = _finding(
+        "skill_lifecycle",
+        idle["plan"],
+        idle["revision"],
+        idle["tool"],
+        ToolDeactivated(tool=idle["tool"]),
+        ask_for_deactivation(idle["tool"], since, idle["tokens"], used=idle["last_used"] is not None),
+        {"tokens_less_per_request": idle["tokens"], "uses_in_period": 0},
+    )
+    finding["idle"] = idle
+    return finding
+
+
+def _finding(
+    kind: ProposalKind,
+    plan: str,
+    revision: int | None,
+    subject: str,
+    change: Amendment,
+    wording: Sentence,
+    effect: dict[str, float],
+) -> Finding:
+    return Finding(
+        kind=kind,
+        plan=plan,
+        revision=revision,
+        subject=subject,
+        change=change.model_dump(mode="json"),
+        es=wording.es,
+        en=wording.en,
+        effect=effect,
+        user=None,
+    )

@@ -1,0 +1,81 @@
+"""``recuerdo audit``: the chain of what governed the agents of a tenant, read and verified."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from recuerdo.cli.console import language, out, plain_text, print_json, printable
+from recuerdo.cli.desk import at_desk
+from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.state.errors import StoreError
+from recuerdo.state.sentences import load_sentences
+
+if TYPE_CHECKING:
+    from recuerdo.stores.postgres.governance_audit import GovernanceEntry
+
+sentences = load_sentences(__package__, "audit_sentences.yaml")
+
+audit_app = typer.Typer(name="audit", help="What was decided, by whom and when.", no_args_is_help=True)
+
+
+@audit_app.command()
+def verify(
+    anchor: Annotated[
+        str | None,
+        typer.Option(help="An entry noted earlier, that must still be there.", metavar="NUMBER:HASH"),
+    ] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that nothing was changed, removed, moved or cut off; exit code 1 when something was."""
+    from recuerdo.stores.postgres.governance_audit import Anchor
+
+    noted = Anchor.parse(anchor) if anchor else None
+    found = at_desk(tenant, lambda desk: desk.audit.verify(noted))
+    if as_json:
+        last = str(found.last) if found.last else None
+        print_json(
+            {
+                "ok": found.fault is None,
+                "entries": found.entries,
+                "anchor": last,
+                "fault": found.fault,
+                "at": found.at,
+            }
+        )
+    if found.fault:
+        raise StoreError(sentences(f"fault_{found.fault}", number=found.at))
+    if not as_json:
+        key = "sound" if found.last else "empty"
+        print(sentences(key, entries=found.entries, anchor=found.last).in_language(language()))
+
+
+@audit_app.command("list")
+def list_entries(
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 50,
+    before: Annotated[int | None, typer.Option(help="Only those below this number.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only of this plan, pack, user or proposal.")] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the newest entries first."""
+    entries = at_desk(tenant, lambda desk: desk.audit.entries(limit=limit, before=before, subject=subject))
+    if as_json:
+        print_json([{**vars(entry), "hash": entry.hash.hex()} for entry in entries])
+    elif entries:
+        out().print(_list(entries))
+    else:
+        print(printable(sentences("empty").in_language(language())))
+
+
+def _list(entries: Sequence["GovernanceEntry"]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("number", "at", "actor", "action", "subject", "details"):
+        table.add_column(sentences(f"column_{column}").in_language(language()), overflow="fold")
+    for one in entries:
+        when = f"{one.at:%Y-%m-%d %H:%M:%S %Z}"
+        cells = (str(one.number), when, one.actor, one.action, one.subject, one.details)
+        table.add_row(*map(plain_text, cells))
+    return table

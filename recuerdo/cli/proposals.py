@@ -1,0 +1,198 @@
+"""``recuerdo proposals``: what the Learning Hub suggests, and what people decide on it (OR-24 to OR-30, IM-55)."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable
+from recuerdo.cli.desk import at_desk
+from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.state.sentences import load_sentences
+
+if TYPE_CHECKING:
+    from recuerdo.governance import Governance
+    from recuerdo.governance.proposals import GovernedProposals
+    from recuerdo.stores.postgres.approvals import Decision
+    from recuerdo.stores.postgres.proposals import Link, Proposal
+    from recuerdo.stores.postgres.sweeps import Sweep
+
+sentences = load_sentences(__package__, "learning_sentences.yaml")
+
+proposals_app = typer.Typer(
+    name="proposals", help="What the Learning Hub suggests; people decide.", no_args_is_help=True
+)
+
+
+class Status(StrEnum):
+    """Which proposals are listed."""
+
+    pending = "pending"
+    approved = "approved"
+    included = "included"
+
+
+_SHOWN_LINKS = 1000
+
+Id = Annotated[str, typer.Argument(help="Id of a proposal, as the list shows it.", metavar="ID")]
+Actor = Annotated[str, typer.Option(help="Who looks or decides: a supervisor or owner.", metavar="NAME")]
+Reason = Annotated[str | None, typer.Option(help="Why.")]
+
+
+@proposals_app.command("list")
+def list_proposals(
+    actor: Actor,
+    status: Annotated[Status | None, typer.Option(help="Default: all but the archive.")] = None,
+    archived: Annotated[bool, typer.Option("--archived", help="The rejected ones.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """List proposals, newest first."""
+    checked_name("--actor", actor)
+    found = at_desk(
+        tenant,
+        lambda desk: _of(desk).list(
+            status.value if status else None, actor=actor, archived=archived, limit=limit
+        ),
+    )
+    if as_json:
+        print_json([_document(one) for one in found])
+    else:
+        print(printable(_list(found) if found else _say("none")))
+
+
+@proposals_app.command()
+def show(proposal: Id, actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Show a proposal: the question, what it would change, and what it rests on."""
+    checked_name("--actor", actor)
+
+    async def work(desk: "Governance") -> "tuple[Proposal, Sequence[Link]]":
+        found = await _of(desk).show(proposal, actor=actor)
+        return found, await _of(desk).links(proposal, actor=actor, limit=_SHOWN_LINKS)
+
+    found, links = at_desk(tenant, work)
+    if as_json:
+        print_json({**_document(found), "evidence": [vars(link) for link in links]})
+    else:
+        print(printable(_told(found, links)))
+
+
+@proposals_app.command()
+def approve(
+    proposal: Id, actor: Actor, reason: Reason = None, tenant: Tenant = None, as_json: AsJson = False
+) -> None:
+    """Approve a proposal: the next signed revision takes it in."""
+    _decide(proposal, "approve", actor, reason, tenant, as_json)
+
+
+@proposals_app.command()
+def reject(
+    proposal: Id, actor: Actor, reason: Reason = None, tenant: Tenant = None, as_json: AsJson = False
+) -> None:
+    """Reject a proposal: it goes to the archive."""
+    _decide(proposal, "reject", actor, reason, tenant, as_json)
+
+
+@proposals_app.command()
+def sweep(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """Look at the evidence now; the worker does so every 6 hours."""
+    checked_name("--actor", actor)
+    found = at_desk(tenant, lambda desk: _of(desk).sweep(actor=actor))
+    if as_json:
+        print_json([_document(one) for one in found])
+    else:
+        print(printable(_list(found) if found else _say("none_new")))
+
+
+@proposals_app.command()
+def sweeps(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
+    """List the sweeps that ran, and when the next one is due."""
+    checked_name("--actor", actor)
+    found = at_desk(tenant, lambda desk: _of(desk).sweeps(actor=actor))
+    if as_json:
+        print_json([vars(one) for one in found])
+    else:
+        out().print(_sweeps(found) if found else plain_text(_say("no_sweeps")))
+
+
+def _of(desk: "Governance") -> "GovernedProposals":
+    return desk.proposals
+
+
+def _decide(
+    proposal: str, decision: "Decision", actor: str, reason: str | None, tenant: str | None, as_json: bool
+) -> None:
+    checked_name("--actor", actor)
+    found = at_desk(tenant, lambda desk: _of(desk).decide(proposal, decision, actor=actor, reason=reason))
+    if as_json:
+        print_json(_document(found))
+    else:
+        print(printable(_say(f"decided_{decision}", id=found.id, plan=found.plan)))
+
+
+def _document(proposal: "Proposal") -> dict[str, Any]:
+    return vars(proposal)
+
+
+def _told(found: "Proposal", links: "Sequence[Link]") -> str:
+    period = f"{found.period_from:%Y-%m-%d} – {found.period_to:%Y-%m-%d}"
+    effect = ", ".join(f"{name} {value:g}" for name, value in found.effect.items())
+    basis = _say(
+        "basis", size=found.sample_size, period=period, effect=effect, plan=found.plan, subject=_change(found)
+    )
+    lines = [_headline(found), found.wording[language()], basis]
+    return "\n".join([*lines, *(_link(link) for link in links)])
+
+
+def _change(found: "Proposal") -> str:
+    """The change in the plan's own terms, as it would be compiled."""
+    from recuerdo.state.amendment import RuleAdded
+
+    change = found.amendment
+    if isinstance(change, RuleAdded):
+        return " AND ".join(f"{one.field} {one.op} {one.value}" for one in change.rule.when)
+    return change.name
+
+
+def _link(link: "Link") -> str:
+    names = ("evidence", "approval", "turn", "revision")
+    parts = [f"{name} {value}" for name in names if (value := getattr(link, name)) is not None]
+    return "  ".join([f"{link.at:%Y-%m-%d %H:%M}", *parts])
+
+
+def _state(found: "Proposal") -> str:
+    decided = f"r{found.included_in}" if found.included_in else found.decided_by or ""
+    return f"{_say(f'is_{found.status}')} {decided}".strip()
+
+
+def _list(found: "Sequence[Proposal]") -> str:
+    """Two lines each: an id has to be read whole, and a question too."""
+    return "\n".join(f"{_headline(one)}\n  {one.wording[language()]}" for one in found)
+
+
+def _headline(found: "Proposal") -> str:
+    return f"{found.id} · {found.created_at:%Y-%m-%d} · {_say(f'kind_{found.kind}')} · {_state(found)}"
+
+
+def _sweeps(found: "Sequence[Sweep]") -> Table:
+    table = _columns("column_due", "column_status", "column_began", "column_evidence", "column_new")
+    for one in found:
+        began = f"{one.started_at:%Y-%m-%d %H:%M}" if one.started_at else "-"
+        state = f"{_say(f'sweep_{one.status}')} {one.error or ''}".strip()
+        counts = ("-" if n is None else str(n) for n in (one.evidence, one.proposals))
+        table.add_row(*map(plain_text, (f"{one.due_at:%Y-%m-%d %H:%M %Z}", state, began, *counts)))
+    return table
+
+
+def _columns(*keys: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for key in keys:
+        table.add_column(_say(key), overflow="fold")
+    return table
+
+
+def _say(key: str, **values: object) -> str:
+    return sentences(key, **values).in_language(language())

@@ -1,0 +1,62 @@
+"""Requests that wait for a second person, as supervisors see them (OR-22, OR-33, IM-49)."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from recuerdo.nodes.services import Services
+from recuerdo.stores.postgres.approvals import Approval, Approvals, ApprovalStatus, Decision
+from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+from recuerdo.stores.postgres.tool_calls import ToolCall, ToolCalls
+
+
+class GovernedApprovals:
+    """The requests of one tenant. ``actor`` says who looks or decides.
+
+    Every call raises ScopeError when the actor is neither supervisor nor owner, and StoreError when the database
+    does not answer. To decide and go on with the turn in one step there is ``agent.resume``.
+    """
+
+    def __init__(self, services: Services, tenant: str) -> None:
+        self._services = services
+        self._tenant = tenant
+        self._approvals = Approvals(services.database, tenant, services.keys)
+
+    async def list(
+        self, status: ApprovalStatus | None = None, *, actor: str, limit: int = 100, offset: int = 0
+    ) -> Sequence[Approval]:
+        """Requests of one status, or (None) of any, newest first."""
+        await self._require(actor)
+        return await self._approvals.list(status, limit=limit, offset=offset)
+
+    async def show(self, approval_id: UUID, *, actor: str) -> Approval:
+        """One request. Raises InputError when there is none."""
+        await self._require(actor)
+        return await self._approvals.get(approval_id)
+
+    async def decide(
+        self, approval_id: UUID, decision: Decision, *, actor: str, reason: str | None = None
+    ) -> Approval:
+        """Decide, once; the turn goes on with ``agent.resume(approval)``, in any process.
+
+        Who made the request may reject it, which takes it back. Raises InputError when it was decided before,
+        ScopeError when the actor made the request.
+        """
+        now = self._services.clock()
+        return await self._approvals.decide(approval_id, decision, actor=actor, at=now, reason=reason)
+
+    async def reverse(self, approval_id: UUID, *, actor: str, reason: str | None = None) -> Approval:
+        """Note that what was approved had to be undone: no rule is suggested from it (A-31). It undoes nothing.
+
+        Raises InputError when it did not pass, or was noted before.
+        """
+        now = self._services.clock()
+        return await self._approvals.reverse(approval_id, actor=actor, at=now, reason=reason)
+
+    async def unknown_outcomes(self, *, actor: str, limit: int = 100) -> Sequence[ToolCall]:
+        """Calls that were started and whose result nobody knows, newest first: never repeated by themselves."""
+        await self._require(actor)
+        return await ToolCalls(self._services.database, self._tenant).unknown(limit=limit)
+
+    async def _require(self, actor: str) -> None:
+        async with self._services.database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, SUPERVISING)

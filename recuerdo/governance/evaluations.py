@@ -1,0 +1,80 @@
+"""``agent.governance.evaluations``: a plan tried with its eval cases before it is put in force (OR-35)."""
+
+import asyncio
+from dataclasses import replace
+from hashlib import sha256
+
+import rfc8785
+
+from recuerdo.graph.evaluation import try_case
+from recuerdo.nodes.call_llm.model import model_name
+from recuerdo.nodes.services import Services
+from recuerdo.state.errors import InputError
+from recuerdo.state.plan import Plan
+from recuerdo.state.sentences import Sentence, load_sentences
+from recuerdo.stores.plans import PlanOffice, Revision
+from recuerdo.stores.postgres.eval_cases import EvalRun, EvalRuns, TriedPlan
+from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+
+_sentences = load_sentences(__package__, "learning_sentences.yaml")
+
+
+class Evaluations:
+    """Trials of one tenant's plans, with the model of the agent. ``actor`` says who tries.
+
+    Every call raises ScopeError when the actor is neither supervisor nor owner, SettingsError when a revision is
+    missing or refused.
+    """
+
+    def __init__(self, services: Services, tenant: str) -> None:
+        self._services = services
+        self._tenant = tenant
+        self._runs = EvalRuns(services.database, tenant)
+        self._office = PlanOffice(services.database, tenant, services.keys)
+
+    async def run(self, name: str | None = None, number: int | None = None, *, actor: str) -> EvalRun:
+        """Try a revision, None: the one in force, or the draft that the agent runs under, with all its cases.
+
+        Raises InputError when it has none, ModelError or StoreError as a turn does.
+        """
+        name = name or self._services.plan.name
+        if number is None and self._services.revision is None and name == self._services.plan.name:
+            return await self.run_draft(self._services.plan, actor=actor)
+        _, revision = await self._office.read(name, number)
+        tried = TriedPlan(name, revision.number, revision.sha256, self._model)
+        return await self._run(revision.plan, revision, tried, actor)
+
+    async def run_draft(self, draft: Plan, *, actor: str) -> EvalRun:
+        """Try a draft before it is compiled. Raises as :meth:`run` does."""
+        document = await asyncio.to_thread(rfc8785.dumps, draft.model_dump(mode="json"))
+        tried = TriedPlan(draft.name, None, sha256(document).hexdigest(), self._model)
+        return await self._run(draft, None, tried, actor)
+
+    async def newest(self, revision: Revision) -> EvalRun | None:
+        """What came of the last trial of a revision; None: it was never tried."""
+        return await self._runs.newest(revision.plan.name, revision.sha256)
+
+    async def before_activation(self, revision: Revision) -> Sentence | None:
+        """What speaks against putting a revision in force: cases that it fails, or that nobody has tried."""
+        cases = revision.plan.eval_cases
+        run = await self.newest(revision)
+        if not cases or (run and not run.failed):
+            return None
+        values: dict[str, object] = {"revision": revision.reference, "cases": len(cases)}
+        if run is None:
+            return _sentences("eval_never", **values)
+        names = ", ".join(result.case for result in run.failed)
+        return _sentences("eval_failed", failed=len(run.failed), names=names, **values)
+
+    @property
+    def _model(self) -> str:
+        return model_name(self._services.model) or type(self._services.model).__name__
+
+    async def _run(self, plan: Plan, revision: Revision | None, tried: TriedPlan, actor: str) -> EvalRun:
+        async with self._services.database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, SUPERVISING)
+        if not plan.eval_cases:
+            raise InputError(_sentences("no_cases", plan=plan.name))
+        services = replace(self._services.in_force.equip(self._services, plan), revision=revision)
+        results = [await try_case(services, case, self._tenant, plan.name) for case in plan.eval_cases]
+        return await self._runs.add(tried, results, actor=actor, at=self._services.clock())

@@ -1,0 +1,182 @@
+"""``agent.governance.plans``: compile, activate, return, compare and stop what governs the agent (OR-20, OR-29)."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recuerdo.nodes.check_tokens import refuse_unusable_packs
+from recuerdo.nodes.run_tools.toolbox import make_toolbox
+from recuerdo.nodes.services import Services
+from recuerdo.state.amendment import ApprovedProposal
+from recuerdo.state.errors import InputError, SettingsError
+from recuerdo.state.plan import Plan
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.keys import KeyRecord
+from recuerdo.stores.plans import (
+    EmergencyStop,
+    PlanOffice,
+    Revision,
+    RevisionEntry,
+    SealedRevision,
+    load_plan,
+)
+from recuerdo.stores.plans.diff import Difference, differences
+from recuerdo.stores.postgres.proposals import Proposals
+
+_sentences = load_sentences("recuerdo.stores.plans")
+
+
+@dataclass(frozen=True)
+class ShownRevision:
+    """A verified revision, and the DSSE envelope that it is kept in."""
+
+    revision: Revision
+    sealed: SealedRevision
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """The envelope as a JSON document, for tools of others."""
+        return self.sealed.envelope()
+
+
+class GovernedPlans:
+    """The plans of one tenant. ``name`` None is the plan that the agent runs under.
+
+    What changes anything names its actor, and raises ScopeError for one who is neither supervisor nor owner.
+    A revision is its number, or its text such as "r8".
+    """
+
+    def __init__(self, services: Services, tenant: str) -> None:
+        self._services = services
+        self._tenant = tenant
+        self._office = PlanOffice(services.database, tenant, services.keys)
+
+    async def all(self, name: str | None = None) -> Sequence[RevisionEntry]:
+        """Every revision of every plan, or of one, the newest first."""
+        return await self._office.revisions(name)
+
+    async def show(self, revision: int | str | None = None, *, name: str | None = None) -> ShownRevision:
+        """A revision, None: the one in force. Raises SettingsError when it is missing or refused."""
+        sealed, verified = await self._office.read(self._named(name), _number(revision))
+        return ShownRevision(verified, sealed)
+
+    async def compile(
+        self,
+        draft: Plan | str,
+        *,
+        actor: str,
+        approved: Sequence[ApprovedProposal] = (),
+        without: Sequence[str] = (),
+    ) -> Revision:
+        """Make the next signed revision of a draft: a plan, the name of one that ships, or a YAML file.
+
+        It changes nothing until it is activated. It takes in the proposals that were approved since, and those in
+        ``approved``; ``without`` names proposals, rules, cases or tools whose change it no longer carries.
+
+        Raises SettingsError for a draft that could not be used: an unknown tool or source, a pack that is
+        missing, refused or over budget (C-23); InputError for a rule that no proposal brought (OR-21).
+        """
+        if isinstance(draft, str):
+            draft = await asyncio.to_thread(load_plan, draft)
+        await self._require_usable(draft)
+        proposals = Proposals(self._services.database, self._tenant, self._services.keys)
+        return await self._office.compile_revision(
+            draft,
+            [*await proposals.approved(draft.name), *approved],
+            without,
+            actor=actor,
+            at=self._services.clock(),
+            also=proposals.included,
+        )
+
+    async def activate(self, revision: int | str, *, actor: str, name: str | None = None) -> Revision:
+        """Put a revision in force: turns that begin from now on run under it, those under way end as they began.
+
+        Raises InputError when it is in force, SettingsError when it cannot be used.
+        """
+        name, number = self._named(name), _number(revision)
+        assert number is not None, "given"
+        _, verified = await self._office.read(name, number)
+        await self._require_usable(verified.plan)
+        return await self._office.activate(name, number, actor=actor, at=self._services.clock())
+
+    async def rollback(
+        self, revision: int | str | None = None, *, actor: str, name: str | None = None
+    ) -> Revision:
+        """Return to an earlier revision, None: to the one before (IM-50).
+
+        Raises InputError when there is none earlier, SettingsError when one of its packs is gone.
+        """
+        return await self._office.rollback(
+            self._named(name), _number(revision), actor=actor, at=self._services.clock()
+        )
+
+    async def diff(
+        self, before: int | str | Plan, after: int | str | Plan | None = None, *, name: str | None = None
+    ) -> list[Difference]:
+        """What differs between two revisions or drafts; ``after`` None is the revision in force."""
+        return differences(await self._plan(before, name), await self._plan(after, name))
+
+    async def stop(self, *, actor: str, all_tools: bool = False, name: str | None = None) -> EmergencyStop:
+        """Let no auto-approve rule hold from now on, with ``all_tools`` let every tool wait (IM-52).
+
+        It acts at once, in turns under way too, and can only become stricter until an owner lifts it.
+        """
+        return await self._office.stop(
+            self._named(name), all_tools=all_tools, actor=actor, at=self._services.clock()
+        )
+
+    async def lift(self, *, actor: str, name: str | None = None) -> None:
+        """End the emergency stop. Raises ScopeError for one who is no owner, InputError when there is none."""
+        await self._office.lift(self._named(name), actor=actor, at=self._services.clock())
+
+    async def stopped(self, name: str | None = None) -> EmergencyStop | None:
+        """The emergency stop that is on."""
+        return await self._office.stop_of(self._named(name))
+
+    async def rotate_key(self, *, actor: str) -> KeyRecord:
+        """Sign with a new key from now on; what the old one signed stays valid. An owner's decision (A-28)."""
+        return await self._office.rotate_key(actor=actor, at=self._services.clock())
+
+    def _named(self, name: str | None) -> str:
+        return name or self._services.plan.name
+
+    async def _plan(self, version: int | str | Plan | None, name: str | None) -> Plan:
+        if isinstance(version, Plan):
+            return version
+        return (await self.show(version, name=name)).revision.plan
+
+    async def _require_usable(self, plan: Plan) -> None:
+        """What would fail at the first turn fails here."""
+        _require_tools(plan, self._services)
+        trial = self._services.in_force.equip(self._services, plan)
+        await refuse_unusable_packs(trial, self._tenant)
+
+
+def _require_tools(plan: Plan, services: Services) -> None:
+    """A slip in the name of a tool must not leave it unguarded."""
+    every = make_toolbox(plan.model_copy(update={"deactivated_tools": ()}), services.app_tools).tools
+    named = {
+        "four_eyes": plan.four_eyes,
+        "deactivated_tools": plan.deactivated_tools,
+        "auto_approve_rules": tuple(rule.tool for rule in plan.auto_approve_rules),
+    }
+    for field, tools in named.items():
+        for tool in tools:
+            if tool not in every:
+                known = ", ".join(sorted(every))
+                raise SettingsError(
+                    _sentences("tool_not_there", plan=plan.name, field=field, tool=tool, known=known)
+                )
+
+
+def _number(revision: int | str | None) -> int | None:
+    """The number in ``8`` or ``r8``. Raises InputError."""
+    if revision is None or isinstance(revision, int):
+        return revision
+    found = re.fullmatch(r"r?([1-9][0-9]{0,8})", revision.strip())
+    if not found:
+        raise InputError(_sentences("revision_number", text=revision[:40]))
+    return int(found[1])

@@ -1,0 +1,89 @@
+"""The Learning Hub as supervisors see it: proposals, what they rest on, decisions, sweeps (OR-2, OR-24 to OR-30)."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from recuerdo.graph.learning import LearningHub
+from recuerdo.nodes.services import Services
+from recuerdo.state.errors import InputError
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.postgres.approvals import Decision
+from recuerdo.stores.postgres.proposals import Link, Proposal, Proposals, ProposalStatus
+from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+from recuerdo.stores.postgres.sweeps import Sweep, Sweeps
+
+_sentences = load_sentences(__package__, "learning_sentences.yaml")
+
+
+class GovernedProposals:
+    """The proposals of one tenant. ``actor`` says who looks or decides.
+
+    Every call raises ScopeError when the actor is neither supervisor nor owner, StoreError when the database does
+    not answer, and InputError for an id that is none, or of no proposal.
+    """
+
+    def __init__(self, services: Services, tenant: str) -> None:
+        self._services = services
+        self._tenant = tenant
+        self._proposals = Proposals(services.database, tenant, services.keys)
+
+    async def list(
+        self,
+        status: ProposalStatus | None = None,
+        *,
+        actor: str,
+        plan: str | None = None,
+        archived: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> Sequence[Proposal]:
+        """Proposals, newest first; without a status all but the rejected, which are ``archived`` (OR-30)."""
+        await self._require(actor)
+        return await self._proposals.list(status, plan=plan, archived=archived, limit=limit, offset=offset)
+
+    async def show(self, proposal: UUID | str, *, actor: str) -> Proposal:
+        """One proposal."""
+        await self._require(actor)
+        return await self._proposals.get(_id(proposal))
+
+    async def links(
+        self, proposal: UUID | str, *, actor: str, limit: int = 100, offset: int = 0
+    ) -> Sequence[Link]:
+        """What a proposal rests on, piece by piece, in the order of time (IM-55)."""
+        await self._require(actor)
+        return await self._proposals.links(_id(proposal), limit=limit, offset=offset)
+
+    async def decide(
+        self, proposal: UUID | str, decision: Decision, *, actor: str, reason: str | None = None
+    ) -> Proposal:
+        """Approve or reject, once. What was approved acts in the next signed revision, not before (OR-29, IM-47).
+
+        Raises InputError when it is not pending.
+        """
+        now = self._services.clock()
+        return await self._proposals.decide(_id(proposal), decision, actor=actor, at=now, reason=reason)
+
+    async def sweeps(self, *, actor: str, limit: int = 20) -> Sequence[Sweep]:
+        """The sweeps, newest first; the one that is due next among them."""
+        await self._require(actor)
+        return await Sweeps(self._services.database, self._tenant).list(limit=limit)
+
+    async def sweep(self, *, actor: str) -> Sequence[Proposal]:
+        """Look at the evidence now, not only when the next sweep is due; returns the new proposals.
+
+        Raises BusyError while a sweep is under way.
+        """
+        await self._require(actor)
+        made = await LearningHub(self._services).sweep(self._tenant, self._services.clock())
+        return [await self._proposals.get(UUID(key)) for key in made]
+
+    async def _require(self, actor: str) -> None:
+        async with self._services.database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, SUPERVISING)
+
+
+def _id(proposal: UUID | str) -> UUID:
+    try:
+        return proposal if isinstance(proposal, UUID) else UUID(proposal)
+    except ValueError:
+        raise InputError(_sentences("proposal_id_invalid", id=str(proposal)[:60])) from None

@@ -1,0 +1,39 @@
+"""``agent.governance.roles``: who may do what in a tenant (OR-11, A-35)."""
+
+from collections.abc import Mapping
+
+from recuerdo.nodes.services import Services
+from recuerdo.stores.postgres.governance_audit import GovernanceAudit
+from recuerdo.stores.postgres.roles import Role, Roles
+
+
+class GovernedRoles:
+    """The roles of one tenant; every change stands in the audit."""
+
+    def __init__(self, services: Services, tenant: str) -> None:
+        audit = GovernanceAudit(services.database, tenant, services.keys)
+        self._roles = Roles(services.database, tenant, audit)
+        self._clock = services.clock
+
+    async def all(self) -> Mapping[str, Role]:
+        """Every role that was granted, by user."""
+        return await self._roles.all()
+
+    async def of(self, user: str) -> Role:
+        """The user's role; "user" where none was granted."""
+        return await self._roles.role_of(user)
+
+    async def appoint_first_owner(self, user: str) -> None:
+        """Make ``user`` the owner of a tenant that has none: for whoever runs the deployment.
+
+        Raises ScopeError when there is an owner.
+        """
+        await self._roles.appoint_first_owner(user, self._clock())
+
+    async def grant(self, user: str, role: Role, *, actor: str) -> None:
+        """Give ``user`` a role. Raises ScopeError when the actor is no owner, or the last owner would go."""
+        await self._roles.grant(user, role, actor=actor, at=self._clock())
+
+    async def revoke(self, user: str, *, actor: str) -> None:
+        """Make ``user`` an ordinary user again. Raises as :meth:`grant` does."""
+        await self._roles.revoke(user, actor=actor, at=self._clock())

@@ -1,0 +1,181 @@
+"""Evidence: what happened in runs that people should look at and the Learning Hub learns from (OR-22).
+
+Durable for 180 days (A-30); every text in it went through the filter for sensitive data (C-16).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.instants import require_aware
+from recuerdo.stores.postgres.scope import require_scope
+from recuerdo.stores.postgres.text import without_sensitive
+
+EvidenceKind = Literal[
+    "run_failed",
+    "approval_requested",
+    "approval_decided",
+    "auto_approved",
+    "reversal",
+    "ambiguity",
+    "tool_used",
+    "outcome_unknown",
+    "pack_conflict",
+]
+
+EVIDENCE_KEPT = timedelta(days=180)
+"""How long evidence is kept (A-30)."""
+
+_COLUMNS = (
+    "id, kind, at, turn_id as turn, conversation, assistant, user_id as user, plan, revision, tool, data"
+)
+
+_INSERT = """
+insert into recuerdo.evidence (tenant, id, kind, at, turn_id, conversation, assistant, user_id, plan, revision,
+    tool, data, expires_at)
+values (%(tenant)s, %(id)s, %(kind)s, %(at)s, %(turn)s, %(conversation)s, %(assistant)s, %(user)s, %(plan)s,
+    %(revision)s, %(tool)s, %(data)s, %(expires_at)s)
+on conflict (tenant, id) do nothing
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The turn that something happened in, whose it is, and the plan that it ran under.
+
+    ``revision`` None is an unsigned draft; ``plan`` None where it is not known any more.
+    """
+
+    turn: UUID
+    conversation: str
+    assistant: str
+    user: str | None
+    plan: str | None = None
+    revision: int | None = None
+
+
+@dataclass(frozen=True)
+class NewEvidence:
+    """A piece of evidence. ``subject`` tells it from others of its kind: of one subject there is one piece.
+
+    ``at`` is aware. ``names`` are ids, states and names of ours, kept as they are; ``data`` is plain JSON data of
+    what somebody said or gave, which goes through the filter for sensitive data. Both are read as ``data``.
+    """
+
+    kind: EvidenceKind
+    at: datetime
+    run: Run
+    subject: str
+    tool: str | None = None
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A piece of evidence as it is kept; ``turn`` is the run."""
+
+    id: UUID
+    kind: EvidenceKind
+    at: datetime
+    turn: UUID
+    conversation: str
+    assistant: str
+    user: str | None
+    plan: str | None
+    revision: int | None
+    tool: str | None
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EvidenceFilter:
+    """Which evidence: of these kinds (none: any), of one tool, of one run, from ``since`` to before ``until``."""
+
+    kinds: tuple[EvidenceKind, ...] = ()
+    tool: str | None = None
+    turn: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+_ALL = EvidenceFilter()
+
+
+async def write_evidence(connection: Connection, tenant: str, pieces: Sequence[NewEvidence]) -> None:
+    """Write in the transaction of ``connection``; what is there already stays as it is."""
+    for piece in pieces:
+        require_aware(piece.at)
+        await connection.execute(
+            _INSERT,
+            {
+                **vars(piece.run),
+                "tenant": tenant,
+                "id": uuid5(NAMESPACE_URL, "\x1f".join((tenant, piece.kind, piece.subject))),
+                "kind": piece.kind,
+                "at": piece.at,
+                "tool": piece.tool,
+                "data": Jsonb({**await without_sensitive(dict(piece.data)), **piece.names}),
+                "expires_at": piece.at + EVIDENCE_KEPT,
+            },
+        )
+
+
+class EvidenceLog:
+    """The evidence of one tenant. What has expired is never read, whether or not it was swept."""
+
+    def __init__(self, database: Database, tenant: str) -> None:
+        require_scope(tenant=tenant)
+        self._database = database
+        self._tenant = tenant
+
+    async def write(self, *pieces: NewEvidence) -> None:
+        """Write pieces in a transaction of their own."""
+        async with self._database.tenant(self._tenant) as connection:
+            await write_evidence(connection, self._tenant, pieces)
+
+    async def list(
+        self, now: datetime, which: EvidenceFilter = _ALL, *, limit: int = 100, offset: int = 0
+    ) -> Sequence[Evidence]:
+        """What matches and has not expired, newest first."""
+        require_aware(now)
+        async with self._database.tenant(self._tenant) as connection:
+            cursor = connection.cursor(row_factory=class_row(Evidence))
+            await cursor.execute(
+                f"select {_COLUMNS} from recuerdo.evidence where tenant = %(tenant)s and expires_at > %(now)s"
+                " and (%(kinds)s::text[] = '{}' or kind = any(%(kinds)s))"
+                " and (%(tool)s::text is null or tool = %(tool)s)"
+                " and (%(turn)s::uuid is null or turn_id = %(turn)s)"
+                " and (%(since)s::timestamptz is null or at >= %(since)s)"
+                " and (%(until)s::timestamptz is null or at < %(until)s)"
+                " order by at desc, id desc limit %(limit)s offset %(offset)s",
+                {
+                    **vars(which),
+                    "kinds": list(which.kinds),
+                    "tenant": self._tenant,
+                    "now": now,
+                    "limit": limit,
+                    "offset": offset,
+                },
+            )
+            return await cursor.fetchall()
+
+
+async def delete_expired_evidence(
+    database: Database, now: datetime, *, tenant: str | None = None, spared: Sequence[str] = ()
+) -> int:
+    """Delete what has expired, of one tenant or (None) of every one but the spared. Returns how many pieces."""
+    require_aware(now)
+    async with database.operator() as connection:
+        cursor = await connection.execute(
+            "delete from recuerdo.evidence where expires_at <= %(now)s"
+            " and (%(tenant)s::text is null or tenant = %(tenant)s) and tenant <> all(%(spared)s)",
+            {"now": now, "tenant": tenant, "spared": list(spared)},
+        )
+        return cursor.rowcount

@@ -1,0 +1,306 @@
+"""The audit of what governs an agent: a chain of keyed hashes for each tenant (governance, part 7).
+
+Each entry is hashed together with the hash before it, with a key that is not in the database; where the chain ends
+is sealed apart from it. So a row that was changed, removed or moved shows, and a tail that was cut off too. Whoever
+could put back an old copy of the whole database is found by an anchor: a number and hash noted elsewhere.
+"""
+
+import asyncio
+import hmac
+import json
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, Literal, Self
+
+from psycopg import AsyncCursor
+from psycopg.rows import class_row, tuple_row
+
+from recuerdo.state.errors import InputError, SettingsError, StoreError
+from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.keys import KeyFolder
+from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.instants import require_aware
+from recuerdo.stores.postgres.scope import require_scope
+from recuerdo.stores.sensitive import redact
+
+_sentences = load_sentences(__package__, "governance_sentences.yaml")
+
+AuditFault = Literal["altered", "missing", "end_missing", "end_wrong", "anchor_missing", "other_key"]
+"""An entry is not what was written; one is missing before it; entries after the last are missing, or where the chain
+ends was changed; the noted entry is not there; the chain was made with another key."""
+
+_COLUMNS = "number, at, actor, action, subject, before, after, details, hash"
+_BATCH = 2000
+_BEGINNING = bytes(32)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_KEY_ID_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class AuditAct:
+    """One act: who did what to what, and when (aware).
+
+    ``before`` and ``after`` are hashes or names of states, ``details`` ids, names and numbers. ``reason`` is what a
+    person gave as one: sensitive data is taken out of it (C-16).
+    """
+
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    before: str | None = None
+    after: str | None = None
+    details: Mapping[str, str | int | bool | Sequence[str]] = field(default_factory=dict)
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class GovernanceEntry:
+    """An act as it stands in the chain. ``details`` is the JSON text that was hashed, ``hash`` 32 bytes."""
+
+    number: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    before: str | None
+    after: str | None
+    details: str
+    hash: bytes
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """An entry that was noted elsewhere: the chain must still hold it."""
+
+    number: int
+    hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.hash.hex()}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``NUMBER:HASH``. Raises InputError."""
+        found = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", text.strip())
+        if not found:
+            raise InputError(_sentences("audit_anchor_invalid", anchor=text[:100]))
+        return cls(int(found[1]), bytes.fromhex(found[2]))
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a verification found: how many entries, the last one, and the first fault with its number."""
+
+    entries: int
+    last: Anchor | None = None
+    fault: AuditFault | None = None
+    at: int | None = None
+
+
+class GovernanceAudit:
+    """The chain of one tenant. Raises ScopeError without a tenant."""
+
+    def __init__(self, database: Database, tenant: str, keys: KeyFolder) -> None:
+        require_scope(tenant=tenant)
+        self._database = database
+        self._tenant = tenant
+        self._keys = keys
+
+    async def append(self, connection: Connection, act: AuditAct) -> int:
+        """Write ``act`` in the transaction of ``connection`` and return its number.
+
+        From here to the end of the transaction the chain waits for it, so it comes last in it.
+
+        Raises SettingsError when the chain was begun with another key, StoreError when its end is missing.
+        """
+        require_scope(actor=act.actor)
+        require_aware(act.at)
+        key, details = await asyncio.to_thread(self._prepared, act)
+        number, previous = await self._end(connection, key)
+        row = (number + 1, act.at, act.actor, act.action, act.subject, act.before, act.after, details)
+        new = entry_hash(key, self._tenant, previous, row)
+        await connection.execute(
+            f"insert into recuerdo.governance_audit (tenant, {_COLUMNS})"
+            " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (self._tenant, *row, new),
+        )
+        await connection.execute(
+            "update recuerdo.governance_audit_heads set number = %s, hash = %s, seal = %s where tenant = %s",
+            (number + 1, new, end_seal(key, self._tenant, number + 1, new), self._tenant),
+        )
+        return number + 1
+
+    async def entries(
+        self, *, limit: int = 100, before: int | None = None, subject: str | None = None
+    ) -> Sequence[GovernanceEntry]:
+        """The newest entries first: those below number ``before``, of ``subject`` alone where one is given."""
+        async with self._database.tenant(self._tenant) as connection:
+            cursor = connection.cursor(row_factory=class_row(GovernanceEntry))
+            await cursor.execute(
+                f"select {_COLUMNS} from recuerdo.governance_audit where tenant = %(tenant)s"
+                " and (%(before)s::bigint is null or number < %(before)s)"
+                " and (%(subject)s::text is null or subject = %(subject)s)"
+                " order by number desc limit %(limit)s",
+                {"tenant": self._tenant, "before": before, "subject": subject, "limit": limit},
+            )
+            return await cursor.fetchall()
+
+    async def verify(self, anchor: Anchor | None = None) -> Verification:
+        """Check the whole chain, its end, and that it holds ``anchor``.
+
+        Memory stays the same however long the chain is.
+        """
+        key = await asyncio.to_thread(self._key)
+        async with self._database.tenant(self._tenant, snapshot=True) as connection:
+            head = await self._head(connection)
+            if head and head["key_id"] != _key_id(key):
+                return Verification(0, None, "other_key")
+            chain = _Chain(key, self._tenant, anchor)
+            async for rows in self._batches(connection):
+                if not await asyncio.to_thread(chain.takes, rows):
+                    return chain.result()
+            governed = bool(head) or await self._is_governed(connection)
+        chain.ends(head, governed)
+        return chain.result()
+
+    def _key(self) -> bytes:
+        return chain_key(self._keys, self._tenant)
+
+    def _prepared(self, act: AuditAct) -> tuple[bytes, str]:
+        """The tenant's key, and the details as they are kept. Blocks."""
+        reason = {"reason": redact(act.reason).text} if act.reason else {}
+        return self._key(), json.dumps({**act.details, **reason}, ensure_ascii=False, sort_keys=True)
+
+    async def _end(self, connection: Connection, key: bytes) -> tuple[int, bytes]:
+        """Number and hash of the last entry; nobody else appends until the transaction ends."""
+        await connection.execute(
+            "insert into recuerdo.governance_audit_heads (tenant, number, hash, seal, key_id)"
+            " select %(tenant)s, 0, %(hash)s, %(seal)s, %(key_id)s where not exists"
+            " (select from recuerdo.governance_audit where tenant = %(tenant)s)"
+            " on conflict (tenant) do nothing",
+            {
+                "tenant": self._tenant,
+                "hash": _BEGINNING,
+                "seal": end_seal(key, self._tenant, 0, _BEGINNING),
+                "key_id": _key_id(key),
+            },
+        )
+        head = await self._head(connection, " for update")
+        if head is None:
+            raise StoreError(_sentences("audit_head_missing", tenant=self._tenant))
+        if head["key_id"] != _key_id(key):
+            raise SettingsError(_sentences("audit_other_key", tenant=self._tenant))
+        return head["number"], head["hash"]
+
+    async def _head(
+        self, connection: Connection, lock: Literal["", " for update"] = ""
+    ) -> dict[str, Any] | None:
+        cursor = await connection.execute(
+            "select number, hash, seal, key_id from recuerdo.governance_audit_heads where tenant = %s" + lock,
+            (self._tenant,),
+        )
+        return await cursor.fetchone()
+
+    async def _is_governed(self, connection: Connection) -> bool:
+        """Whether there is a plan in force: then there was an audit."""
+        cursor = await connection.execute(
+            "select from recuerdo.plan_activations where tenant = %s limit 1", (self._tenant,)
+        )
+        return await cursor.fetchone() is not None
+
+    async def _batches(self, connection: Connection) -> AsyncIterator[list[tuple[Any, ...]]]:
+        last = 0
+        cursor: AsyncCursor[tuple[Any, ...]] = connection.cursor(row_factory=tuple_row)
+        while True:
+            await cursor.execute(
+                f"select {_COLUMNS} from recuerdo.governance_audit where tenant = %s and number > %s"
+                " order by number limit %s",
+                (self._tenant, last, _BATCH),
+            )
+            rows = await cursor.fetchall()
+            if not rows:
+                return
+            yield rows
+            last = rows[-1][0]
+
+
+class _Chain:
+    """Reads a chain from its beginning, up to the first fault."""
+
+    def __init__(self, key: bytes, tenant: str, anchor: Anchor | None) -> None:
+        self._key = key
+        self._tenant = tenant
+        self._anchor = anchor
+        self._number = 0
+        self._hash = _BEGINNING
+        self._anchored = anchor is None
+        self._fault: tuple[AuditFault, int] | None = None
+
+    def takes(self, rows: Iterable[tuple[Any, ...]]) -> bool:
+        """Go on over these rows; False at a fault. Blocks."""
+        for *row, found in rows:
+            wanted = self._number + 1
+            if row[0] != wanted:
+                return self._failed("missing", wanted)
+            if not hmac.compare_digest(found, entry_hash(self._key, self._tenant, self._hash, row)):
+                return self._failed("altered", wanted)
+            self._number, self._hash = wanted, found
+            if self._anchor and self._anchor.number == wanted:
+                self._anchored = self._anchor.hash == found
+        return True
+
+    def ends(self, head: Mapping[str, Any] | None, governed: bool) -> None:
+        """Check that the chain ends where it was sealed, and held the anchor."""
+        if fault := self._fault_of_end(head, governed):
+            self._failed(*fault)
+
+    def _fault_of_end(self, head: Mapping[str, Any] | None, governed: bool) -> tuple[AuditFault, int] | None:
+        if head is None and (governed or self._number):
+            return "end_missing", self._number + 1
+        if head is not None and not self._is_sealed(head):
+            return "end_wrong", head["number"]
+        if head is not None and (head["number"], head["hash"]) != (self._number, self._hash):
+            return "end_missing", self._number + 1
+        if self._anchor and not self._anchored:
+            return "anchor_missing", self._anchor.number
+        return None
+
+    def _is_sealed(self, head: Mapping[str, Any]) -> bool:
+        seal = end_seal(self._key, self._tenant, head["number"], head["hash"])
+        return hmac.compare_digest(head["seal"], seal)
+
+    def result(self) -> Verification:
+        """What was found so far."""
+        last = Anchor(self._number, self._hash) if self._number else None
+        return Verification(self._number, last, *(self._fault or (None, None)))
+
+    def _failed(self, fault: AuditFault, number: int) -> bool:
+        self._fault = (fault, number)
+        return False
+
+
+def chain_key(keys: KeyFolder, tenant: str) -> bytes:
+    """The key of a tenant's chain: one tenant's entries are none of another's. Blocks."""
+    return hmac.digest(keys.audit_key(), tenant.encode(), "sha256")
+
+
+def entry_hash(key: bytes, tenant: str, previous: bytes, row: Sequence[Any]) -> bytes:
+    """The hash of an entry after the one whose hash is ``previous``; ``row`` are its columns without the hash."""
+    number, at, *texts = row
+    # JSON of a list tells every field from its neighbour; it is the same on every machine.
+    text = json.dumps([tenant, number, (at - _EPOCH) // _MICROSECOND, *texts])
+    return hmac.digest(key, previous + text.encode(), "sha256")
+
+
+def end_seal(key: bytes, tenant: str, number: int, last: bytes) -> bytes:
+    """What shows that the chain ends with this entry."""
+    return hmac.digest(key, b"end" + json.dumps([tenant, number]).encode() + last, "sha256")
+
+
+def _key_id(key: bytes) -> str:
+    return sha256(b"id" + key).hexdigest()[:_KEY_ID_DIGITS]

@@ -1,0 +1,291 @@
+"""Requests for approval, the ledger of tool calls and evidence, as they stand in the tables (OR-22, IM-49, A-30)."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from recuerdo.state.errors import BusyError, InputError, ScopeError
+from recuerdo.stores.keys import KeyFolder
+from recuerdo.stores.postgres.approvals import Approvals, NewApproval
+from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.evidence import (
+    EVIDENCE_KEPT,
+    EvidenceFilter,
+    EvidenceLog,
+    NewEvidence,
+    Run,
+    delete_expired_evidence,
+)
+from recuerdo.stores.postgres.governance_audit import GovernanceAudit
+from recuerdo.stores.postgres.retention import forget_all
+from recuerdo.stores.postgres.roles import Roles
+from recuerdo.stores.postgres.tool_calls import NewToolCall, ToolCalls
+from recuerdo.stores.postgres.turns import NewTurn, Reservation, TurnLog
+
+from .conftest import AT_ONCE, LEASE, NOW
+
+NewTurnBuilder = Callable[..., NewTurn]
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> KeyFolder:
+    return KeyFolder(tmp_path / "keys")
+
+
+@pytest.fixture
+async def approvals(database: Database, keys: KeyFolder) -> Approvals:
+    roles = Roles(database, "t1")
+    await roles.appoint_first_owner("olga", NOW)
+    await roles.grant("sara", "supervisor", actor="olga", at=NOW)
+    await roles.grant("ana", "agent", actor="olga", at=NOW)
+    return Approvals(database, "t1", keys)
+
+
+@pytest.fixture
+async def run(log: TurnLog, new_turn: NewTurnBuilder) -> Run:
+    """A turn of user-123 that runs."""
+    turn = new_turn()
+    await log.begin(turn, lease=LEASE, wait=AT_ONCE)
+    return Run(turn.id, turn.conversation, turn.assistant, turn.user, "trading", 3)
+
+
+def asked(run: Run, rule: str | None = None, **arguments: Any) -> NewApproval:
+    return NewApproval(uuid4(), run, "apply_discount", arguments or {"discount_pct": 10}, NOW, rule)
+
+
+def reservation(run: Run, resumes: UUID | None = None) -> Reservation:
+    return Reservation(uuid4(), run.conversation, run.assistant, run.user, NOW, "es", resumes)
+
+
+# Requests
+
+
+async def test_or_22_a_request_lets_its_turn_wait_and_frees_the_lease(
+    approvals: Approvals, run: Run, log: TurnLog, new_turn: NewTurnBuilder
+) -> None:
+    new = asked(run)
+    await approvals.request([new])
+    await approvals.request([new])
+    (pending,) = await approvals.list("pending")
+    assert (pending.id, pending.user, pending.revision, pending.run) == (new.id, run.user, 3, run)
+    assert await log.is_waiting(run.turn)
+    with pytest.raises(BusyError, match=str(new.id)):
+        await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE)
+    with pytest.raises(BusyError):
+        await log.extend_lease(run.turn, LEASE)
+    with pytest.raises(InputError):
+        await log.reserve(reservation(run, uuid4()), lease=LEASE, wait=AT_ONCE)
+    again = reservation(run, run.turn)
+    await log.reserve(again, lease=LEASE, wait=AT_ONCE)
+    with pytest.raises(ScopeError):
+        await log.take_up(run.turn, "user-999", LEASE, again.ticket)
+    with pytest.raises(BusyError):
+        await log.take_up(run.turn, run.user, LEASE, None)
+    await log.take_up(run.turn, run.user, LEASE, again.ticket)
+    await log.extend_lease(run.turn, LEASE)
+    assert not await log.is_waiting(run.turn)
+
+
+@pytest.mark.parametrize("actor", ["user-123", "ana", "nobody", ""])
+async def test_im_49_these_may_not_approve(approvals: Approvals, run: Run, actor: str) -> None:
+    new = asked(run)
+    await approvals.request([new])
+    with pytest.raises(ScopeError):
+        await approvals.decide(new.id, "approve", actor=actor, at=NOW)
+    assert (await approvals.get(new.id)).status == "pending"
+
+
+async def test_im_49_a_supervisor_cannot_approve_his_own_request(
+    approvals: Approvals, log: TurnLog, new_turn: NewTurnBuilder
+) -> None:
+    turn = new_turn(user="sara")
+    await log.begin(turn, lease=LEASE, wait=AT_ONCE)
+    new = asked(Run(turn.id, turn.conversation, turn.assistant, "sara", "trading"))
+    await approvals.request([new])
+    with pytest.raises(ScopeError, match="another person"):
+        await approvals.decide(new.id, "approve", actor="sara", at=NOW)
+    assert (await approvals.decide(new.id, "reject", actor="sara", at=NOW)).status == "withdrawn"
+
+
+async def test_or_22_a_decision_is_taken_once_audited_and_evidence(
+    approvals: Approvals, run: Run, database: Database, keys: KeyFolder
+) -> None:
+    new = asked(run, discount_pct=10, note="clave: hunter2secret")
+    await approvals.request([new])
+    ended = await asyncio.gather(
+        approvals.decide(new.id, "approve", actor="olga", at=NOW),
+        approvals.decide(new.id, "reject", actor="sara", at=NOW),
+        return_exceptions=True,
+    )
+    assert len([e for e in ended if isinstance(e, InputError)]) == 1
+    (decided,) = [e for e in ended if not isinstance(e, BaseException)]
+    assert await approvals.get(new.id) == decided and decided.arguments["discount_pct"] == 10
+    audit = GovernanceAudit(database, "t1", keys)
+    of_request = await audit.entries(subject=str(new.id))
+    assert [e.actor for e in of_request] == [decided.decided_by]
+    assert "hunter2" not in str(of_request) and (await audit.verify()).fault is None
+    found = await EvidenceLog(database, "t1").list(NOW, EvidenceFilter(("approval_decided",)))
+    assert [(one.data["status"], one.data["approval"]) for one in found] == [(decided.status, str(new.id))]
+    assert found[0].data["arguments"]["discount_pct"] == 10 and "hunter2" not in str(found)
+
+
+async def test_or_33_what_a_rule_lets_pass_waits_for_nobody(
+    approvals: Approvals, run: Run, log: TurnLog
+) -> None:
+    new = asked(run, "small-discounts")
+    await approvals.request([new])
+    found = await approvals.get(new.id)
+    assert (found.status, found.rule, found.passes) == ("auto_approved", "small-discounts", True)
+    assert not await log.is_waiting(run.turn)
+    with pytest.raises(InputError):
+        await approvals.decide(new.id, "reject", actor="sara", at=NOW)
+
+
+@pytest.mark.parametrize("decision", ["yes", "", "approved"])
+async def test_or_22_an_unknown_decision_or_request_is_an_error(
+    approvals: Approvals, run: Run, decision: Any
+) -> None:
+    new = asked(run)
+    await approvals.request([new])
+    with pytest.raises(InputError):
+        await approvals.decide(new.id, decision, actor="sara", at=NOW)
+    with pytest.raises(InputError):
+        await approvals.decide(uuid4(), "approve", actor="sara", at=NOW)
+    assert (await approvals.get(new.id)).status == "pending"
+
+
+async def test_im_43_forgetting_the_user_takes_requests_calls_and_evidence_along(
+    approvals: Approvals, run: Run, database: Database, log: TurnLog
+) -> None:
+    calls = ToolCalls(database, "t1")
+    await calls.claim(NewToolCall(uuid4(), run, "place_order", "foreign", NOW))
+    await approvals.request([asked(run)])
+    await forget_all(database, "t1", str(run.user), NOW)
+    assert await approvals.list() == [] and await calls.of_turn(run.turn) == []
+    assert await EvidenceLog(database, "t1").list(NOW) == []
+
+
+async def test_or_6_requests_of_another_tenant_are_not_there(
+    approvals: Approvals, run: Run, database: Database, keys: KeyFolder
+) -> None:
+    new = asked(run)
+    await approvals.request([new])
+    other = Approvals(database, "t2", keys)
+    assert await other.list() == []
+    with pytest.raises(InputError):
+        await other.decide(new.id, "approve", actor="olga", at=NOW)
+
+
+# The ledger
+
+
+@pytest.mark.parametrize(
+    ("effect", "outcome", "again"),
+    [
+        ("foreign", None, "started"),
+        ("foreign", "done", "done"),
+        ("foreign", "failed", "failed"),
+        ("foreign", "unknown", "unknown"),
+        ("own", "done", "done"),
+        ("own", "failed", None),
+        ("own", None, None),
+        ("none", "done", None),
+        ("none", None, None),
+    ],
+)
+async def test_or_22_what_ran_or_may_have_run_is_not_claimed_twice(
+    run: Run, database: Database, effect: Any, outcome: Any, again: str | None
+) -> None:
+    calls, new = ToolCalls(database, "t1"), NewToolCall(uuid4(), run, "tool", effect, NOW)
+    assert await calls.claim(new) is None
+    if outcome:
+        await calls.complete(new.id, outcome, "the result", NOW)
+    before = await calls.claim(new)
+    assert (before and before.status) == again
+    if before and outcome:
+        assert before.result == "the result"
+
+
+async def test_or_22_two_who_claim_one_call_at_once(run: Run, database: Database) -> None:
+    calls, new = ToolCalls(database, "t1"), NewToolCall(uuid4(), run, "tool", "foreign", NOW)
+    claimed = await asyncio.gather(*(calls.claim(new) for _ in range(4)))
+    assert claimed.count(None) == 1
+
+
+async def test_or_22_an_effect_and_its_note_are_one_transaction(run: Run, database: Database) -> None:
+    calls, new = ToolCalls(database, "t1"), NewToolCall(uuid4(), run, "tool", "own", NOW)
+    await calls.claim(new)
+    ran: list[int] = []
+
+    async def effect(connection: Connection) -> str:
+        ran.append(1)
+        if len(ran) == 1:
+            raise RuntimeError("broke off")
+        return "made"
+
+    with pytest.raises(RuntimeError):
+        await calls.once(new.id, NOW, effect)
+    assert [await calls.once(new.id, NOW, effect) for _ in range(3)] == ["made"] * 3
+    assert len(ran) == 2
+    # What is noted later does not take it back.
+    assert (await calls.complete(new.id, "failed", "late", NOW)).result == "made"
+
+
+async def test_or_22_a_turn_that_breaks_off_leaves_calls_with_unknown_outcome(
+    run: Run, database: Database, log: TurnLog
+) -> None:
+    calls = ToolCalls(database, "t1")
+    for effect in ("none", "own", "foreign"):
+        await calls.claim(NewToolCall(uuid4(), run, effect, effect, NOW))  # type: ignore[arg-type]
+    await log.fail(run.turn, NOW, "gone")
+    of_turn = await calls.of_turn(run.turn)
+    assert {one.tool: one.status for one in of_turn} == {
+        "none": "failed",
+        "own": "failed",
+        "foreign": "unknown",
+    }
+    assert [one.tool for one in await calls.unknown()] == ["foreign"]
+    found = await EvidenceLog(database, "t1").list(NOW)
+    kinds = [one.kind for one in found]
+    assert (kinds.count("run_failed"), kinds.count("outcome_unknown"), kinds.count("tool_used")) == (1, 1, 3)
+
+
+# Evidence
+
+
+async def test_a_30_evidence_is_there_for_180_days_and_then_neither_read_nor_kept(
+    run: Run, database: Database
+) -> None:
+    log = EvidenceLog(database, "t1")
+    await log.write(NewEvidence("tool_used", NOW, run, "x", "get_quote"))
+    assert timedelta(days=180) == EVIDENCE_KEPT
+    last = NOW + EVIDENCE_KEPT - timedelta(seconds=1)
+    assert len(await log.list(last)) == 1 and await delete_expired_evidence(database, last) == 0
+    over = NOW + EVIDENCE_KEPT
+    assert await log.list(over) == []
+    assert await delete_expired_evidence(database, over, tenant="t2") == 0
+    assert await delete_expired_evidence(database, over, spared=["t1"]) == 0
+    assert await delete_expired_evidence(database, over) == 1
+    assert await log.list(NOW) == []
+
+
+async def test_or_22_one_piece_for_each_subject_filtered_and_newest_first(
+    run: Run, database: Database
+) -> None:
+    log = EvidenceLog(database, "t1")
+    said = {"message": "mi tarjeta es 4111 1111 1111 1111"}
+    names = {"call": "0a7b18b2-2b9d-5e03-b64b-91884c89be47"}
+    await log.write(NewEvidence("ambiguity", NOW, run, "a", names=names, data=said))
+    await log.write(NewEvidence("ambiguity", NOW, run, "a", data={"message": "otra vez"}))
+    await log.write(NewEvidence("tool_used", NOW + timedelta(seconds=1), run, "b", "get_quote"))
+    found = await log.list(NOW)
+    assert [one.kind for one in found] == ["tool_used", "ambiguity"]
+    assert "4111" not in found[1].data["message"] and found[1].data["call"] == names["call"]
+    assert [one.kind for one in await log.list(NOW, EvidenceFilter(tool="get_quote"))] == ["tool_used"]
+    assert len(await log.list(NOW, EvidenceFilter(until=NOW + timedelta(seconds=1)))) == 1
+    assert len(await log.list(NOW, EvidenceFilter(turn=run.turn, since=NOW), limit=1, offset=1)) == 1
