@@ -42,6 +42,15 @@ WITHOUT_USER = {
     "vector_deletions",
     "key_event_changes",
     "key_event_views",
+    # What people decided: no text of a user's is in it.
+    "plan_revisions",
+    "plan_activations",
+    "plan_stops",
+    "governance_audit",
+    "governance_audit_heads",
+    "sweeps",
+    "eval_results",
+    "proposal_evidence",  # with its proposal
     # These go with their conversation.
     "event_extraction_leases",
     "event_extractions",
