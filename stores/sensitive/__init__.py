@@ -5,7 +5,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recuerdo.stores.sensitive.rules import MASK, find_spans
+from recuerdo.stores.sensitive.finding import find_spans
+from recuerdo.stores.sensitive.reading import MASK
 from recuerdo.stores.sensitive.vocabulary import Kind
 
 __all__ = ["MASK", "Kind", "Redacted", "Span", "find_sensitive", "redact"]

@@ -24,7 +24,8 @@ def amounts(folded_text: str, cased_text: str) -> Iterator[Candidate]:
     """Numbers with or without a currency, in digits and in words, and what they look like.
 
     ``quantity``: followed by a security; ``money``: with a currency or a multiplier; ``percent``; ``price``: a number
-    after "at" or "a"; ``large``: three digits or more; ``small``: other numbers.
+    after "at" or "a"; ``large``: three digits or more; ``small``: other numbers;
+    ``worded``: ten or more in words, without a currency.
     """
     for match in _amount().finditer(folded_text):
         yield from _shaped(match, folded_text, cased_text)
@@ -33,6 +34,8 @@ def amounts(folded_text: str, cased_text: str) -> Iterator[Candidate]:
             yield Candidate(match.start(), match.start() + len(_LOOSE_END.sub("", match.group())), "money")
     for match in _spoken_quantity().finditer(folded_text):
         yield Candidate(*match.span("value"), "quantity")
+    for match in _worded().finditer(folded_text):
+        yield Candidate(*match.span(), "worded")
 
 
 def _shaped(match: re.Match[str], folded_text: str, cased_text: str) -> Iterator[Candidate]:
@@ -44,7 +47,11 @@ def _shaped(match: re.Match[str], folded_text: str, cased_text: str) -> Iterator
         yield Candidate(start, end, "quantity")
     elif match["percent"]:
         yield Candidate(start, end, "percent")
-    elif match["sign"] or match["unit"] or (match["times"] and not match["other"]):
+    elif (
+        (match["sign"] and not (match["other"] and match["sign"][0].isalpha()))
+        or match["unit"]
+        or (match["times"] and not match["other"])
+    ):
         yield Candidate(start, end, "money", at=at)
     elif not match["other"] and not _YEAR.fullmatch(match["digits"]):
         yield Candidate(start, end, "large" if _is_large(match["digits"]) else "small")
@@ -74,10 +81,11 @@ def _amount() -> re.Pattern[str]:
     sign, times, unit, counted = map(words, ("currency_sign", "multiplier", "currency_word", "counted"))
     digits = r"\d{1,3}(?:[ ']\d{3}){1,4}(?![\d'])(?:[.,]\d{1,2})?|\d{1,15}(?:[.,]\d{1,9}){0,4}"
     return re.compile(
-        rf"(?<![\w.,:/#'])(?<!\d-)(?!401 ?\(?k|403 ?b)(?:[-+] ?)?(?P<sign>{sign} ?)?[-+]?"
+        rf"(?<![\w.:/#'])(?<!\d,)(?<!\d-)(?!401 ?\(?k|403 ?b)"
+        rf"(?:[-+] ?|(?:negative|minus|menos) )?(?P<sign>{sign} ?)?[-+]?"
         rf"(?P<digits>{digits})(?![\d/:]|[.,]\d|-\d)"
         rf"(?:(?P<percent> ?(?:%|por ciento|porciento|percent|pct)(?!\w))"
-        rf"|(?P<times> ?{times}(?!\w))?(?P<unit> ?(?:de |of )?{unit}(?!\w))?"
+        rf"|(?P<times> ?(?:(?:and a half|y medi[oa]) )?{times}(?!\w))?(?P<unit> ?(?:de |of )?{unit}(?!\w))?"
         rf"(?P<other>[a-z]\w{{0,9}}| ?-?{counted}(?!\w))?)"
     )
 
@@ -96,6 +104,16 @@ def _spoken_quantity() -> re.Pattern[str]:
     return re.compile(
         rf"(?<!\w)(?!(?:un|una|an?|y|and|de) )(?P<value>(?:{words('number_word')} ){{0,3}}{words('number_word')})"
         rf"(?= (?:de |of )?{words('securities')}(?!\w))"
+    )
+
+
+@cache
+def _worded() -> re.Pattern[str]:
+    """A number from ten on in words, of nothing in particular."""
+    number = words("number_word")
+    return re.compile(
+        rf"(?<!\w)(?<!por )(?:{words('large_number_word')})(?: {number}){{0,5}}(?!\w)"
+        rf"(?! (?:de )?{words('counted')}(?!\w))"
     )
 
 

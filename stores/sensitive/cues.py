@@ -1,4 +1,4 @@
-"""Decides on candidates by the words around them: the table `cues.yaml`, the nearest cue first."""
+"""What the words around a candidate say of it: the table `cues.yaml`, the nearest cue first."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -17,9 +17,8 @@ from recuerdo.stores.sensitive.vocabulary import (
     words,
 )
 
-Finding = tuple[int, int, Kind]
-
 _DEFAULT_REACH = 40
+_LISTED, _LISTED_REACH = 4, 45
 # An answer in figures belongs to its question: "my average? 188.3".
 _BOUNDARY = re.compile(r"[.!;]+(?=\s|$)|\n|[?!;]+(?! ?[$€£]?\d)")
 _ABBREVIATION = re.compile(r"(?:no|num|nro|cta|acct|avg|aprox|approx|n|c|\.[a-z])$")
@@ -66,6 +65,15 @@ class Cue:
     void: bool = False
 
 
+@dataclass(frozen=True)
+class Opinion:
+    """A candidate, the kind that the nearest cue gives it, and what else is said, as names of features."""
+
+    candidate: Candidate
+    kind: Kind | None
+    said: frozenset[str]
+
+
 class Decider:
     """The cues of one text, and what they say of its candidates."""
 
@@ -79,21 +87,34 @@ class Decider:
         self._by_start = sorted(cues, key=lambda cue: (cue.start, -cue.end))
         self._starts = [cue.start for cue in self._by_start]
 
-    def decide(self, candidates: Sequence[Candidate]) -> Iterator[Finding]:
-        """The candidates that are sensitive, with their kinds."""
-        ordered = sorted(candidates, key=lambda one: (one.start, one.end))
+    def opinions(self, candidates: Sequence[Candidate]) -> Iterator[Opinion]:
+        """Each candidate in order, the kind that the nearest cue gives it, and the names of the cues around it."""
         last_amount, last_quantity = -1, -1
-        for one in ordered:
+        for one in sorted(candidates, key=lambda one: (one.start, one.end)):
             kind = self._kind(one, last_amount)
             if kind is None and one.shape == "price" and self._is_price_of(one, last_quantity):
                 kind = "holding"
             if one.shape in _AMOUNTS:
                 last_amount = one.end
-            if kind is not None:
-                last_quantity = one.end if one.shape in ("quantity", "small", "large") else last_quantity
-                yield one.start, self._end(one, kind), kind
+            if kind is not None and one.shape in ("quantity", "small", "large"):
+                last_quantity = one.end
+            verdict = [f"{one.shape}kind={kind}"] if kind else []
+            said = frozenset([*verdict, *self._names(one)])
+            yield Opinion(Candidate(one.start, self._end(one, kind), one.shape), kind, said)
 
-    def _end(self, one: Candidate, kind: Kind) -> int:
+    def _names(self, one: Candidate) -> Iterator[str]:
+        """The cues around a candidate: all in reach, and the nearest one by its rank."""
+        start, end = self._sentence(one)
+        before = [cue for cue in self._before(one.start, start) if one.start - cue.end <= _LISTED_REACH]
+        after = [cue for cue in self._after(one.end, end) if cue.start - one.end <= _LISTED_REACH]
+        for side, cues in (("<", before), (">", after)):
+            for place, cue in enumerate(cues[:_LISTED]):
+                name = f"{cue.entry.name}{'?' if cue.void else ''}"
+                yield f"cue{side}{name}"
+                if not place:
+                    yield f"cue{side}{side}{name}"
+
+    def _end(self, one: Candidate, kind: Kind | None) -> int:
         """Where what is taken out ends: what is earned or owed goes with its period, "a month"."""
         period = _period().match(self._text, one.end) if kind == "amount_held" else None
         return period.end() if period else one.end

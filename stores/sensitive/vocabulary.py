@@ -1,9 +1,11 @@
 """The words of both languages that give sensitive data away (`words.yaml`), and what they are said of."""
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any, Literal, get_args
 
 import yaml
@@ -26,6 +28,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # A line of a list ends after a bar.
 _BREAK = re.compile("[|] +")
+_PIECE = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|.", re.DOTALL)
+_PLAIN_START = re.compile(r"[a-z](?![?*+{])")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,40 @@ def words(name: str) -> str:
     return vocabulary()[name]
 
 
+def plain_words(name: str) -> frozenset[str]:
+    """The words of one list that holds nothing but words."""
+    return frozenset(read_table("words.yaml")[name].strip().split("|"))
+
+
 def alternatives(listed: str) -> str:
     """Alternatives with bars between them, on one line or several, as one group."""
-    return f"(?:{_BREAK.sub('|', listed.strip())})"
+    return f"(?:{'|'.join(_by_first_letter(_split(_BREAK.sub('|', listed.strip()))))})"
+
+
+def _split(listed: str) -> list[str]:
+    """The alternatives of a regular expression, those in its groups and sets left alone."""
+    parts, depth = [""], 0
+    for piece in _PIECE.findall(listed):
+        depth += (piece == "(") - (piece == ")")
+        if piece == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _by_first_letter(parts: Sequence[str]) -> Iterator[str]:
+    """The same alternatives with those of one first letter together, so that a reader tries few of them at a place.
+
+    Only between neighbours that begin with a plain letter: such can never match at the same place, and the order of
+    all others stays.
+    """
+    for is_plain, run in groupby(parts, lambda part: _PLAIN_START.match(part) is not None):
+        if not is_plain:
+            yield from run
+            continue
+        letters: dict[str, list[str]] = {}
+        for part in run:
+            letters.setdefault(part[0], []).append(part[1:])
+        for letter, rests in letters.items():
+            yield f"{letter}(?:{'|'.join(rests)})" if len(rests) > 1 else letter + rests[0]
