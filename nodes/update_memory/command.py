@@ -1,5 +1,6 @@
 """``#MEMORY# text``: the user's own command to remember something of him, word for word (IM-31)."""
 
+import asyncio
 import re
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.state.turn import TurnInfo
 from recuerdo.stores.postgres.memories import NewMemory
 from recuerdo.stores.postgres.memories.rows import checked_text
+from recuerdo.stores.sensitive import redact
 
 sentences = load_sentences(__package__, "saving_sentences.yaml")
 
@@ -30,16 +32,18 @@ def commanded_text(message: str) -> str | None:
     return match.group(1).strip() if match else None
 
 
-def read_command(turn: TurnInfo, call: Call) -> Commanded | None:
+async def read_command(turn: TurnInfo, call: Call) -> Commanded | None:
     """The command in the turn's message; None when it is none, or the plan has no commands."""
-    text = commanded_text(turn["redacted"]) if call.services.plan.memory.command else None
+    # In the text as it was sent: the marker is none of what may be taken out as sensitive.
+    text = commanded_text(turn["text"]) if call.services.plan.memory.command else None
     if text is None:
         return None
     if fault := _fault(text, call):
         return Commanded(fault=fault)
+    clean = await asyncio.to_thread(redact, text)
     memory = NewMemory(
         kind=NOTE,
-        text=text,
+        text=clean.text,
         language=turn["language"],
         confidence=1.0,
         quote=turn["redacted"],

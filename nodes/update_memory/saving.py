@@ -5,10 +5,9 @@ thread. A yes in the next message stores it, anything else drops it. What the us
 question, and so are his preferences; questions with their answers, which nobody ordered, are not kept.
 """
 
-import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from uuid import UUID
@@ -19,13 +18,13 @@ from langchain_core.messages import AnyMessage
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.run_tools.memory_tool.operations import NOTE
 from recuerdo.nodes.update_memory.command import commanded_text, read_command, sentences
-from recuerdo.nodes.update_memory.learn import ANSWERED, Lesson
+from recuerdo.nodes.update_memory.learn import Lesson
+from recuerdo.nodes.update_memory.proposals import to_ask
 from recuerdo.nodes.update_memory.vectors import index_memories
 from recuerdo.state.folding import folded, plain
 from recuerdo.state.sentences import Sentence
 from recuerdo.state.turn import PendingMemory, TurnInfo, TurnState, Work
-from recuerdo.stores.postgres.memories import NewMemory, write_memories
-from recuerdo.stores.sensitive import redact
+from recuerdo.stores.postgres.memories import MemoryChanges, NewMemory, write_memories
 
 # Where a clause ends. An apostrophe does not: "don't" is one word.
 _CLAUSE_END = re.compile(r"[^\w\s']+|\n")
@@ -43,25 +42,29 @@ class Saving:
 
 async def decide_saving(state: TurnState, work: Work, lesson: Lesson, call: Call) -> Saving:
     """Obey the user's command or his yes, and hold back what he is to be asked about."""
-    command = read_command(work["turn"], call)
+    command = await read_command(work["turn"], call)
     # What follows the marker is the command's to keep, also where the plan has switched that off.
-    learnt = lesson.memories if commanded_text(work["turn"]["redacted"]) is None else []
+    learnt = lesson.memories if commanded_text(work["turn"]["text"]) is None else []
     pending: list[PendingMemory] = []
     if call.services.plan.memory.saving == "ask_first":
         kept = [memory for memory in learnt if memory.kind == NOTE]
-        pending = await _to_ask(learnt, work.get("proposed", []))
+        pending = await to_ask(learnt, work.get("proposed", []))
     else:
         kept = list(learnt)
-    agreed = _agreed(state, work, call)
+    agreed = await _agreed(state, work, call)
     commanded = _instead(command.memories, lesson.memories) if command else []
-    said = (command.fault if command else None, _question(pending))
-    notices = [sentence for sentence in said if sentence is not None]
-    return Saving(replace(lesson, memories=[*kept, *agreed, *commanded]), pending, notices)
+    said = (*agreed.notices, command.fault if command else None, _question(pending))
+    stored = replace(
+        lesson,
+        memories=[*kept, *agreed.memories, *commanded],
+        changes=_with_agreed(lesson.changes, agreed),
+    )
+    return Saving(stored, pending, [sentence for sentence in said if sentence is not None])
 
 
 async def keep_command(turn: TurnInfo, call: Call) -> None:
     """Store what the user ordered in a turn that has failed: that the model was away is no reason to lose it."""
-    command = read_command(turn, call)
+    command = await read_command(turn, call)
     if command is None or not command.memories:
         return
     caller, services = call.caller, call.services
@@ -104,22 +107,36 @@ def _instead(commanded: Sequence[NewMemory], learnt: Sequence[NewMemory]) -> lis
     return [replace(memory, supersedes=replaced) for memory in commanded]
 
 
-def _agreed(state: TurnState, work: Work, call: Call) -> list[NewMemory]:
-    """What the reply before asked about, if this message says yes."""
+@dataclass(frozen=True)
+class _Agreed:
+    """What a yes stores: new memories, other texts of memories that are there, and what could not be done."""
+
+    memories: list[NewMemory] = field(default_factory=list)
+    updated: dict[UUID, str] = field(default_factory=dict)
+    replaced: list[UUID] = field(default_factory=list)
+    notices: list[Sentence] = field(default_factory=list)
+
+
+async def _agreed(state: TurnState, work: Work, call: Call) -> _Agreed:
+    """What the reply before asked about, if this message says yes. What was forgotten meanwhile stays forgotten."""
     waiting = state.get("pending_memories") or []
-    if call.caller.user is None or call.caller.mode == "preview" or not is_yes(work["turn"]["redacted"]):
-        return []
-    return [_as_memory(memory) for memory in waiting]
+    caller = call.caller
+    if caller.user is None or caller.mode == "preview" or not is_yes(work["turn"]["redacted"]):
+        return _Agreed()
+    changed = {UUID(key): memory for memory in waiting if (key := memory.get("updates"))}
+    now = call.services.clock()
+    found = await call.memories.get(list(changed), caller.assistant, caller.user, now) if changed else []
+    there = {memory.id for memory in found if memory.status != "published"}
+    return _Agreed(
+        [_as_memory(memory) for memory in waiting if not memory.get("updates")],
+        {key: memory["text"] for key, memory in changed.items() if key in there},
+        [UUID(old) for key, memory in changed.items() if key in there for old in memory["supersedes"]],
+        [sentences("update_gone", text=m["text"]) for key, m in changed.items() if key not in there],
+    )
 
 
-async def _to_ask(learnt: Sequence[NewMemory], proposed: Sequence[PendingMemory]) -> list[PendingMemory]:
-    facts = [memory for memory in learnt if memory.kind not in (NOTE, ANSWERED)]
-    cleaned = [
-        PendingMemory(**{**memory, "text": (await asyncio.to_thread(redact, memory["text"])).text})
-        for memory in proposed
-    ]
-    by_text = {memory["text"]: memory for memory in [*map(_as_pending, facts), *cleaned]}
-    return list(by_text.values())
+def _with_agreed(changes: MemoryChanges, agreed: _Agreed) -> MemoryChanges:
+    return replace(changes, updated=agreed.updated, forgotten=(*changes.forgotten, *agreed.replaced))
 
 
 def _question(pending: Sequence[PendingMemory]) -> Sentence | None:
@@ -130,19 +147,6 @@ def _question(pending: Sequence[PendingMemory]) -> Sentence | None:
     quoted = [sentences("quoted", text=memory["text"]) for memory in pending]
     texts = Sentence(es=" ".join(text.es for text in quoted), en=" ".join(text.en for text in quoted))
     return sentences("ask_several", texts=texts)
-
-
-def _as_pending(memory: NewMemory) -> PendingMemory:
-    return PendingMemory(
-        kind=memory.kind,
-        text=memory.text,
-        language=memory.language,
-        confidence=memory.confidence,
-        quote=memory.quote,
-        message_id=memory.message_id,
-        metadata=memory.metadata,
-        supersedes=[str(key) for key in memory.supersedes],
-    )
 
 
 def _as_memory(pending: PendingMemory) -> NewMemory:

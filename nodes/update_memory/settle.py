@@ -6,23 +6,25 @@ A paraphrase confirms the fact that is there (known fault 2), a new value takes 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal
 from uuid import UUID
 
-from recuerdo.nodes.update_memory.extract.clauses import load_patterns
-from recuerdo.nodes.update_memory.extract.facts import says_what_is_now
+from recuerdo.nodes.update_memory.extract.facts import says_what_is_now, slot_of
 from recuerdo.nodes.update_memory.extract.preferences import FOLLOWED
 from recuerdo.nodes.update_memory.extract.protocol import Extracted, Item
 from recuerdo.nodes.update_memory.extract.verdicts import LISTS
-from recuerdo.nodes.update_memory.wording import is_negated, numbers, overlap, shared_words
+from recuerdo.nodes.update_memory.wording import is_negated, numbers, other_words, overlap, shared_words
 from recuerdo.state.folding import folded, plain
 
 Relation = Literal["same", "replaces", "other"]
 
 # Verbs that say little beside what they stand with.
 _LIGHT = re.compile(
-    r"\b(?:trabaj\w+|tengo|tenemos|tiene|hago|hacemos|estoy|voy|work(?:s|ing)?|have|has|got|do|does|am|are|is)\b"
+    r"\b(?:trabaj\w+|tengo|tenemos|tiene|hago|hacemos|estoy|voy|work(?:s|ing)?|have|has|got|do|does|am|are|is"
+    r"|mi meta|mi objetivo|quiero|queremos|planeo|my goal|my plan|want|plan|turno|shift|todavia|still"
+    r"|(?:ya )?sabes"
+    r"|you know|like i said|as i (?:said|told you)|como (?:ya )?te dije|soy|somos|sigo|seguimos|muy|mucho"
+    r"|really|very)\b"
 )
 _ENOUGH = 4
 _SAME_WORDS = 0.8
@@ -30,6 +32,18 @@ _SAME_MATTER = 0.6
 _SOME_MATTER = 0.34
 _MEANT = 0.5
 _MEANT_ALIKE = 0.55
+_RESTATED_ALIKE = 0.45
+_FEWEST_OTHER_WORDS = 2
+# "I'm not a day trader" takes something back; "I don't eat meat" is a fact of its own.
+_NO_LONGER_IS = re.compile(
+    r"^(?:yo )?(?:ya )?no (?:soy|somos|tengo|tenemos|estoy|estamos|llevo|llevamos)\b"
+    r"|^(?:i|we)(?: am|'?m| are|'?re|'?ve| have) (?:not|never|no)\b|^(?:i|we) (?:don'?t|do not) have\b"
+)
+_OF_A_WEEK = re.compile(
+    r"\b(?:(?P<mo>lunes|mondays?)|(?P<tu>martes|tuesdays?)|(?P<we>miercoles|wednesdays?)|(?P<th>jueves"
+    r"|thursdays?)"
+    r"|(?P<fr>viernes|fridays?)|(?P<sa>sabados?|saturdays?)|(?P<su>domingos?|sundays?))\b"
+)
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,12 @@ async def _settle_fact(item: Item, nearest: Nearest, settled: Settled) -> None:
         if one.id in settled.forgotten and settled.forgotten[one.id].quote in item.quote:
             replaced.append(one.id)
             continue
+        if _only_denies(item.value, one.text):
+            settled.forgotten[one.id] = item
+            return
+        if item.restated and is_restated(item.value, one.text, one.similarity):
+            settled.confirmed[one.id] = item
+            return
         match relation(item.value, one.text, one.similarity):
             case "same":
                 settled.confirmed[one.id] = item
@@ -176,7 +196,7 @@ def relation(new: str, known: str, similarity: float) -> Relation:
     """
     if _holds(known, new):
         return "same"
-    if _holds(new, known) or (_slot(new) and _slot(new) == _slot(known)):
+    if _holds(new, known) or (slot_of(new) and slot_of(new) == slot_of(known)):
         return "replaces"
     shared = overlap(new, known)
     if shared >= _SOME_MATTER and similarity >= _MEANT_ALIKE and says_what_is_now(folded(plain(new))):
@@ -185,6 +205,35 @@ def relation(new: str, known: str, similarity: float) -> Relation:
     if shared >= _SAME_MATTER and (changed or is_negated(new) != is_negated(known)):
         return "replaces"
     return "other"
+
+
+def is_restated(new: str, known: str, similarity: float) -> bool:
+    """Whether what the user says he has told before is a known fact in other words.
+
+    Two texts that differ in one word are two facts: "allergic to dust", "allergic to feathers".
+    """
+    if similarity < _RESTATED_ALIKE or not shared_words(new, known) or is_negated(new) != is_negated(known):
+        return False
+    if not numbers(new) <= numbers(known) or not _same_days(new, known):
+        return False
+    return min(other_words(new, known), other_words(known, new)) >= _FEWEST_OTHER_WORDS
+
+
+def _same_days(one: str, other: str) -> bool:
+    """Whether two texts name the same days of the week, where both name any."""
+    first, second = (_days(text) for text in (one, other))
+    return not first or not second or first == second
+
+
+def _days(text: str) -> set[str | None]:
+    return {match.lastgroup for match in _OF_A_WEEK.finditer(folded(plain(text)))}
+
+
+def _only_denies(new: str, known: str) -> bool:
+    """Whether a new fact is no more than that a known one is not so."""
+    if not _NO_LONGER_IS.match(folded(plain(new))) or is_negated(known) or numbers(new) != numbers(known):
+        return False
+    return overlap(new, known, of="first") == 1.0
 
 
 def is_meant(description: str, known: str, similarity: float) -> bool:
@@ -208,15 +257,3 @@ def _holds(whole: str, part: str) -> bool:
         return True
     rest = _LIGHT.sub(" ", folded(plain(part)))
     return len(rest.split()) >= _ENOUGH and overlap(rest, whole, of="first") == 1.0
-
-
-def _slot(text: str) -> str | None:
-    """What of a person has one value at a time, such as where he lives."""
-    said = folded(plain(text))
-    return next((name for name, cue in _slots().items() if cue.search(said)), None)
-
-
-@cache
-def _slots() -> dict[str, re.Pattern[str]]:
-    slots: dict[str, Sequence[str]] = load_patterns("slots.yaml")
-    return {name: re.compile("|".join(f"(?:{one})" for one in cues)) for name, cues in slots.items()}

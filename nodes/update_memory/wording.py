@@ -25,6 +25,11 @@ def shared_words(one: str, other: str) -> int:
     return sum(not word.isdisjoint(stems) for word in _words(one))
 
 
+def other_words(one: str, other: str) -> int:
+    """How many words of ``one`` that count do not stand in ``other``."""
+    return len(_words(one)) - shared_words(one, other)
+
+
 def numbers(text: str) -> set[str]:
     """The numbers in a text, as they are written."""
     return set(_NUMBER.findall(text))

@@ -80,6 +80,20 @@ async def test_rf_9_the_prompt_of_a_new_conversation_states_the_style(open_agent
     assert "communication_style: brief" in prompt(turn.request)
 
 
+@pytest.mark.parametrize("message", ["¿Cómo va AAPL?", "How is AAPL doing?"])
+async def test_rf_9_the_language_asked_for_is_that_of_every_reply(
+    open_agent: OpenAgent, message: str
+) -> None:
+    agent = await opened(open_agent)
+    await say(agent, "contéstame en inglés de ahora en adelante")
+    assert await value(agent, "response_language") == "en"
+    said = prompt((await say(agent, message, conversation="another")).request)
+    assert "Answer in English" in said and "Responde en español" not in said
+    await say(agent, "from now on answer me in Spanish")
+    said = prompt((await say(agent, message, conversation="a third")).request)
+    assert "Responde en español" in said and "Answer in English" not in said
+
+
 async def test_rf_26_a_disclaimer_asked_for_yesterday_stands_in_todays_reply(
     open_agent: OpenAgent, clock: SettableClock
 ) -> None:
@@ -107,6 +121,20 @@ async def test_rf_54_an_indicator_joins_once_with_the_message_that_caused_it(ope
         agent, "select message_id, item_id from recuerdo.memory_audit where turn_id = %s::uuid", turn.id
     )
     assert [row["item_id"] for row in audit] == ["favorite_indicators"] and audit[0]["message_id"]
+
+
+async def test_rf_8_interest_taken_back_is_deleted_with_the_turn_and_message_that_said_so(
+    open_agent: OpenAgent,
+) -> None:
+    agent = await opened(open_agent)
+    await say(agent, "¿Cómo va NFLX?")
+    turn = await say(agent, "ya no sigo a Netflix, no me mandes más nada")
+    assert await rows(agent, "select 1 from recuerdo.user_symbols where symbol = 'NFLX'") == []
+    (entry,) = await rows(
+        agent,
+        "select action, turn_id, message_id from recuerdo.memory_audit where table_name = 'user_symbols'",
+    )
+    assert entry["action"] == "forgotten" and str(entry["turn_id"]) == turn.id and entry["message_id"]
 
 
 async def test_rf_54_what_is_used_no_more_leaves_and_an_empty_list_goes(open_agent: OpenAgent) -> None:

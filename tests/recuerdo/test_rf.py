@@ -337,7 +337,7 @@ async def test_rf_47_eight_steps_in_order(open_agent: OpenAgent) -> None:
     assert trace[-1]["status"] == "skipped"
 
 
-async def test_rf_48_6000_is_left_alone_and_6001_is_compressed(open_agent: OpenAgent) -> None:
+async def test_rf_48_a_9_6000_is_left_alone_and_6001_is_compressed(open_agent: OpenAgent) -> None:
     agent = await open_agent(model=ScriptedModel(replies=[SHORT]))
 
     async def tokens_of(words: int, conversation: str) -> Any:

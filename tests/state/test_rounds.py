@@ -21,6 +21,7 @@ from tests.state.generated import (
     Turn,
     assert_calls_answered,
     memories,
+    newest_finished,
     thread_of,
     threads,
 )
@@ -104,8 +105,7 @@ def test_rf_3_rf_30_the_newest_rounds_are_shown_under_the_cap_the_current_messag
 def test_rf_3_whole_rounds_as_many_as_fit(thread: list[AnyMessage], memory: Memory) -> None:
     cap = memory.short_term.max_messages
     visible = visible_history(thread, memory)
-    waiting = bool(thread) and isinstance(thread[-1], HumanMessage)
-    candidates = split_rounds(thread)[-(memory.short_term.rounds + waiting) :]
+    candidates = newest_finished(split_rounds(thread), memory.short_term.rounds)
     rounds = [messages for messages in map(plain, candidates) if messages]
     if not rounds:
         assert visible == []
@@ -146,7 +146,7 @@ def test_c_1_the_window_never_splits_a_round_and_leaves_a_place_for_the_next_mes
     cut = window_cut(thread, memory)
     staying = thread[cut:]
     assert cut in {sum(map(len, rounds[:place])) for place in range(len(rounds) + 1)}
-    assert len(split_rounds(staying)) <= memory.short_term.rounds
+    assert newest_finished(split_rounds(staying), memory.short_term.rounds) == split_rounds(staying)
     assert cap is None or chat_count(staying) < cap or staying == rounds[-1]
     assert not thread or staying
 
@@ -168,7 +168,7 @@ def test_c_1_the_full_window_is_cut_in_one_step_to_five_rounds(rounds: int, leav
     assert len(thread) - leaving == left
 
 
-def test_rf_30_19_messages_are_all_shown_and_of_40_the_newest_rounds() -> None:
+def test_rf_30_a_1_19_messages_are_all_shown_and_of_40_the_newest_rounds() -> None:
     nineteen = thread_of([Turn()] * 9, proactive=True)
     assert flat(visible_history(nineteen, panel())) == nineteen
     forty = thread_of([Turn()] * 20)

@@ -22,6 +22,7 @@ from recuerdo.nodes.update_memory.extract.facts import is_passing
 from recuerdo.nodes.update_memory.extract.preferences import (
     INDICATORS,
     LANGUAGES,
+    NOTIFICATION_STYLES,
     STYLES,
     TIMEFRAME,
     has,
@@ -37,6 +38,7 @@ LONGEST_FACT = 300
 
 _KEY = re.compile(r"^[a-z][a-z0-9_]{1,39}$")
 _NAME = re.compile(r"(?<=[^.!?\s]\s)[A-ZÁÉÍÓÚÑ][\w'-]+")
+_JOINING = ("and", "y", "e", "but", "pero", "so", "because", "porque", "que", "also", "tambien")
 _GROUNDED = 0.7
 _FEWEST_WORDS = 2
 
@@ -115,10 +117,9 @@ class _Grounds:
         for clause in self._clauses:
             for place in range(max(clause.start, start), min(clause.end, start + len(quote))):
                 covered[place - start] = True
-        return all(
-            is_covered or not character.isalnum()
-            for character, is_covered in zip(quote, covered, strict=True)
-        )
+        rest = "".join(" " if is_covered else one for one, is_covered in zip(quote, covered, strict=True))
+        # "Vivo en Lima y opero de noche" is two clauses, and the word between them belongs to neither.
+        return all(word in _JOINING for word in re.findall(r"\w+", folded(plain(rest))))
 
     def _over(self, quote: str) -> Sequence[Clause]:
         start = self._text.index(quote)
@@ -178,7 +179,7 @@ _VALUES: dict[str, Callable[[Any, str], Any]] = {
     TIMEFRAME: _timeframe,
     "show_disclaimers": _boolean,
     INDICATORS: _indicators,
-    "notification_style": _one_of(STYLES[:2]),
+    "notification_style": _one_of(NOTIFICATION_STYLES),
     "communication_style": _one_of(STYLES),
     "response_language": _language,
 }

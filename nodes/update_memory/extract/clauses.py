@@ -9,11 +9,9 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
-import yaml
-
+from recuerdo.nodes.update_memory.extract.grammar import is_event, is_of_household
+from recuerdo.nodes.update_memory.extract.patterns import load_patterns
 from recuerdo.state.folding import folded, plain
 from recuerdo.stores.sensitive import MASK
 
@@ -28,7 +26,17 @@ _SENTENCE_END = re.compile(
 _CLAUSE_END = re.compile(
     r"\s*(?:,|:|\(|\))\s+|\s+(?=[(])"
     r"|\s+(?=(?:pero|aunque|por eso|asi que|but|although|though|so(?= (?:i|we|please|the|an?|my|our|you"
-    r"|it|this|don'?t|no|keep|forget|go|show|use|skip|put|just|that wont|spanish|english)\b))\s)"
+    r"|it|this|don'?t|no|keep|forget|go|show|use|skip|put|just|that wont|spanish|english|nothing|default"
+    r"|include|set|make|give|write|answer|stick|let|leave|drop|always|never|plain|short|brief)\b))\s)"
+    # A second statement or request after "and"; not the next thing of a list.
+    r"|\s+(?=(?:and (?:(?:i|we|i'?m|i've|ive|we're|there'?s|please)\b"
+    r"|(?:my|our) (?:[\w-]+ ){1,3}?(?:is|are|has|have|can'?t|cannot|won'?t|does|doesn'?t|keeps?|lives?"
+    r"|works?|needs?"
+    r"|eats?|uses|wants|likes|hates|starts?|closes?|runs?|says|turned|was|just)\b)"
+    r"|y (?:soy|somos|vivo|vivimos|trabajo|trabajamos|tengo|tenemos|estoy|estamos|opero|invierto|llevo"
+    r"|llevamos"
+    r"|me|nos|yo|por favor|no (?:me|nos|puedo|podemos)"
+    r"|(?:mi|mis|nuestr[oa]s?) (?:\w+ ){1,3}?(?:es|son|esta|estan|tiene|tienen|no|se|cierra|dice)\b)\b)\s?)"
 )
 # A quotation of three words or more; a shorter one is a name.
 _QUOTED = re.compile(
@@ -44,11 +52,33 @@ _OPENING = re.compile(
     r"|hola|hi|hello|buenas(?: tardes| noches)?|buenos dias|ademas|tambien|tenga en cuenta que"
     r"|ten en cuenta que"
     r"|toma en cuenta que|considera que|note that|keep in mind(?: that)?|bear in mind(?: that)?"
+    r"|ya sabes que|(?:como )?(?:ya )?(?:te|le) (?:dije|conte|comente)(?: que)?|como sabes"
+    r"|you (?:already )?know(?: that)?"
+    r"|as you know|(?:like|as) i (?:said|told you|mentioned)|i told you(?: that)?|remember(?: that)?"
+    r"|recuerd[ae](?: por favor)?(?: que)?|acuerdate(?: de)?(?: que)?|te recuerdo que|apunta(?: que)?"
+    r"|anota(?: que)?"
+    r"|honestly|tbh|to be honest|anyway|ah|oh|ok|okay|yes|yeah|yep|sure|corrijo|por cierto|a todo esto"
+    r"|la cosa es que"
+    r"|lo que pasa es que|resulta que|sinceramente|y es que|the thing is|one more thing|oye que"
+    r"|que conste que"
     r"|te (?:aviso|comento|cuento|recuerdo)(?: que)?|le (?:aviso|comento|informo"
     r"|recuerdo)(?: que)?)\b[,:]?\s+)+",
 )
+# What is known, said once more: "as I told you".
+_RESTATED = re.compile(
+    r"\b(?:(?:ya )?sabes que|ya (?:te|le) (?:dije|habia dicho|conte)(?: que)?|como (?:(?:ya"
+    r"|tu) )?(?:te (?:dije|conte|comente)"
+    r"|sabes|le dije)|te repito(?: que)?|insisto en que|sigo (?:con|en|usando|siendo|igual)|sigue igual"
+    r"|igual que siempre"
+    r"|lo de siempre|as (?:you know|i (?:said|told you|mentioned))|like i (?:said|told you)"
+    r"|you (?:already )?know(?: that)?"
+    r"|i (?:already )?told you(?: that)?|same as (?:i told you|always|before)|as always|still|(?:hasn'?t"
+    r"|haven'?t) changed"
+    r"|no ha cambiado|again)\b"
+)
 _CLOSING = re.compile(
-    r"[\s,.;:!…)]*(?:(?:\s|,)(?:por favor|porfa(?:vor)?|gracias|please|pls|thanks|thank you|thx|eh|ok"
+    r"[\s,.;:!…)]*(?:(?:\s|,)(?:btw|by the way|fyi|tho|though|tbh|mind you|just so you know|por cierto"
+    r"|la verdad|por favor|porfa(?:vor)?|gracias|please|pls|thanks|thank you|thx|eh|ok"
     r"|jaja+|jeje+|lol|haha+))*"
     r"[\s,.;:!…)]*$"
 )
@@ -63,7 +93,8 @@ _FOR_GOOD = re.compile(
     r"|from here on|always|never|ever|for good|by default|going forward|every time|cada vez)\b"
 )
 _ONLY_FOR_GOOD = re.compile(
-    r"(?:please |por favor |y |and )*(?:siempre|always|every time|from now on|de ahora en adelante|a partir de ahora"
+    r"(?:please |por favor |y |and )*(?:siempre|always|every time|from now on|de ahora en adelante"
+    r"|a partir de ahora"
     r"|going forward|por defecto|by default|in general|en general|for good)"
 )
 _QUESTION_WORD = re.compile(
@@ -73,6 +104,14 @@ _QUESTION_WORD = re.compile(
     r"|would|can"
     r"|could|should|shall|has|have|am|any)\b"
 )
+# "You know I drive a truck, right?" states it.
+_TAG = re.compile(
+    r"\W*(?:right|ok|okay|yeah|yes|deal|alright|remember|you know|isn'?t it|no|verdad|vale|cierto|eh"
+    r"|de acuerdo|sale|va|si"
+    r"|te acuerdas|recuerdas|me explico|entendido)\W*"
+)
+# "My wife and I are vegan" has one subject.
+_WITH_ANOTHER = re.compile(r"\W*(?:(?:mi|mis|my|our|both my) (?:[\w-]+ ?){1,2}|me)\s*")
 _CONTINUES = re.compile(
     r"^(?:\d|(?:un|una|unos|unas|el|la|los|las|dos|tres|con|sin|ni|y|e|o|en|a|an|the|and|or|with"
     r"|without|in|from|mostly"
@@ -87,7 +126,8 @@ class Clause:
 
     ``sentence`` is the folded sentence that it stands in, ``confidence`` below 1 where the user hedges.
     ``start`` and ``end`` are offsets in the message. ``whole`` is the clause with what goes on with it after a
-    comma, such as the rest of a list. ``asked``: it is put as a question; ``for_good``: with words such as "always".
+    comma, such as the rest of a list. ``asked``: it is put as a question; ``for_good``: with words such as "always";
+    ``restated``: with words such as "as I told you"; ``of_others``: what it says, it says of one of the user's people.
     """
 
     text: str
@@ -99,6 +139,8 @@ class Clause:
     whole: str = ""
     asked: bool = False
     for_good: bool = False
+    restated: bool = False
+    of_others: bool = False
 
 
 HEDGED = 0.5
@@ -131,6 +173,22 @@ def own_clauses(text: str) -> list[Clause]:
             continue
         found += _of_sentence(whole, own, start, end, ends_with)
     return found
+
+
+def joined(before: Clause, clause: Clause, text: str) -> Clause:
+    """Two clauses of one sentence as one, with what stands between them."""
+    both = normalised(text)[before.start : clause.end]
+    return replace(
+        clause,
+        text=both,
+        folded=_comparable(both),
+        whole=both,
+        start=before.start,
+        confidence=min(before.confidence, clause.confidence),
+        asked=before.asked or clause.asked,
+        for_good=before.for_good or clause.for_good,
+        restated=before.restated or clause.restated,
+    )
 
 
 def own_sentences(text: str) -> list[tuple[str, str]]:
@@ -173,6 +231,8 @@ def _of_sentence(whole: str, own: str, start: int, end: int, ends_with: str) -> 
             whole[left:right],
             asked,
             bool(_FOR_GOOD.search(said)),
+            bool(_RESTATED.search(own[start:end])),
+            is_of_household(said),
         )
         if last and not asked and "," in own[last[1] : left] and _goes_on(own[left:right]):
             before = clauses[-1]
@@ -195,7 +255,11 @@ def _goes_on(said: str) -> bool:
 
 def _teaches_nothing(said: str) -> bool:
     lasting = re.sub(_pattern("lasting_dates"), " ", said)
-    return any(_matches(why, lasting) for why in ("once", "supposing", "unsure", "others"))
+    if _matches("once", lasting) and not is_event(said):
+        return True
+    if _matches("others", lasting) and not (is_of_household(said) and not _matches("of_markets", said)):
+        return True
+    return _matches("supposing", lasting) or _matches("unsure", lasting)
 
 
 def _is_request(said: str) -> bool:
@@ -205,6 +269,9 @@ def _is_request(said: str) -> bool:
 
 def _question_at(own: str, pieces: list[tuple[int, int]], start: int, end: int) -> int:
     """The piece that a sentence's question begins with: from the inverted mark, or the last one."""
+    last = own[slice(*pieces[-1])]
+    if len(pieces) > 1 and _TAG.fullmatch(last):
+        return len(pieces) - 1
     opens = own.rfind("¿", start, end)
     if opens >= 0:
         return next(
@@ -243,6 +310,8 @@ def _sentences(own: str) -> Iterator[tuple[int, int, str]]:
 def _pieces(own: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     left = start
     for match in _CLAUSE_END.finditer(own, start, end):
+        if _WITH_ANOTHER.fullmatch(own, left, match.start()):
+            continue
         yield left, match.start()
         left = match.end()
     yield left, end
@@ -270,10 +339,3 @@ def _search(name: str, text: str) -> re.Match[str] | None:
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{one})" for one in load_patterns("clauses.yaml")[name]))
-
-
-@cache
-def load_patterns(name: str) -> dict[str, Any]:
-    """The patterns in a YAML file of this package, by name."""
-    loaded: dict[str, Any] = yaml.safe_load((files(__package__) / name).read_text(encoding="utf-8"))
-    return loaded

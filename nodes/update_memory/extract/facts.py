@@ -5,17 +5,27 @@ those that the user will ask with, and nothing in it is ours.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from recuerdo.nodes.build_context.symbols import find_symbols
-from recuerdo.nodes.update_memory.extract.clauses import Clause, load_patterns
+from recuerdo.nodes.update_memory.extract.clauses import Clause
+from recuerdo.nodes.update_memory.extract.grammar import (
+    hedge_ends,
+    is_event,
+    is_passing_statement,
+    states_of_self,
+    written_out,
+)
+from recuerdo.nodes.update_memory.extract.patterns import load_patterns
 from recuerdo.nodes.update_memory.extract.protocol import Item
+from recuerdo.state.folding import folded, plain
 
 _FEWEST_WORDS = 2
 _FEWEST_ASKED = 3
 _LONGEST = 300
 _REMEMBER = re.compile(
-    r"^\W*(?:#memory#|(?:por favor,? )?(?:recuerda|recuerde|recuerden|acuerdate de|anota|apunta|apunte"
+    r"^\W*(?:(?:por favor,? )?(?:recuerda|recuerde|recuerden|acuerdate de|anota|apunta|apunte"
     r"|toma nota de|guarda|ten presente|no olvides"
     r"|que no se te olvide|memoriza)(?: por favor)?,? que"
     r"|(?:please )?(?:remember|note|don'?t forget|make a note|keep in mind|save"
@@ -24,10 +34,27 @@ _REMEMBER = re.compile(
 _ENDS = " \t\n.,;!"
 # "Me llegó un correo": what others did once.
 _HAPPENED = re.compile(r"^(?:(?:se|me|te|le|nos|lo|la|ya|no)\s+)*\w{2,}ó\b", re.IGNORECASE)
+_PLACED = re.compile(
+    r"^(?:yo |nosotros |ahora |aqui )*(?:estoy|estamos|ando|i am|i'?m|we are|we'?re)(?: \w+)? (?:en"
+    r"|in) (?=\w)"
+)
+# A Spanish verb says by its ending who does it.
+_ONLY_A_VERB = re.compile(
+    r"^(?:(?:yo|pues|ya|no|nunca|siempre|solo|casi|tambien|aqui|nosotros|nosotras|por \w+ \w+"
+    r"|en \w+ \w+|(?:los|las) \w+(?: de \w+)?|cada \w+|a veces|me|nos|se|le|les|a mi)\s)*"
+    r"(?P<verb>[a-z]{2,}(?:o|(?<!ar)(?<!er)(?<!ir)[aei]mos))\b(?! (?:is|are|am|and)\b)"
+)
+# "The stock always falls" asks for nothing; "reports always in PDF" does.
+_SAYS_HOW_IT_IS = re.compile(
+    r"^(?:(?:the|a|an|el|la|los|las|un|una|it|he|she|they|this|that|eso|esto) (?:\w+ ){0,2}?|i |we |yo )"
+    r"(?:always|never|siempre|nunca)\b(?! (?:en|in|as|con|with|a|por|by|de|sin)\b)"
+)
 _TO_YOU = re.compile(r"^(?:you|tu|usted|te)\b")
 # Of what only the conversation knows.
 _POINTS_AWAY = re.compile(
-    r"\b(?:these|those)\b|\b(?:use|like|love|hate|want|prefer|need) (?:it|them|that|this)\b"
+    r"\b(?:these|those)\b(?! days)|\b(?:use|like|love|hate|want|prefer|need) (?:it|them)\b|\b\w+ (?:that"
+    r"|this)\W*$"
+    r"|^no (?:me|nos|le|te) (?:lo|la|los|las)\b"
     r"|\b(?:esto|eso|asi|aquello|that|this|it|them|so)\W*$"
 )
 
@@ -39,9 +66,29 @@ def read_fact(clause: Clause) -> list[Item]:
         return []
     if is_passing(said) or _HAPPENED.match(clause.text):
         return []
-    if not (_has("states", said) or _asked_for_always(said) or _speaks_of_himself(clause)):
+    if _has("dated", said) and not is_event(said):
+        return []
+    if not (_states(clause) or _asked_for_always(said)):
         return []
     return [_fact(clause.whole, clause)]
+
+
+def _states(clause: Clause) -> bool:
+    """Whether the clause states something of the user, in a form that is no bare word."""
+    start = hedge_ends(clause.folded)
+    if verb := _ONLY_A_VERB.match(clause.folded[start:]):
+        # "Llegó" is no "llego": accents are gone from the folded text.
+        if clause.text[start + verb.end("verb") - 1] in "óÓ":
+            return False
+        if not _has("says_little_es", verb["verb"]):
+            return True
+    return states_of_self(clause.folded) or _is_placed(clause)
+
+
+def _is_placed(clause: Clause) -> bool:
+    """Whether the user says that he is in a place that has a name: "estoy en Canarias", not "en el lobby"."""
+    match = _PLACED.search(clause.folded)
+    return match is not None and clause.text[match.end()].isupper()
 
 
 def read_reminder(sentence: str, folded_sentence: str) -> Item | None:
@@ -76,51 +123,10 @@ def says_what_is_now(said: str) -> bool:
     return _has("now", said)
 
 
-_BEFORE = (
-    r"^(?:(?:yo|pues|ya|no|nunca|siempre|solo|casi|tambien|aqui|nosotros|nosotras|por \w+ \w+"
-    r"|en \w+ \w+|los \w+|las \w+"
-    r"|cada \w+|a veces|me|nos|se|le|les|a mi|honestly|usually|as an? \w+|for \w+ reasons|due to \w+ \w+)\s)*"
-)
-_IN_SPANISH = re.compile(_BEFORE + r"(?P<verb>[a-z]{2,}(?:o|(?<!ar)(?<!er)(?<!ir)[aei]mos))\b")
-_IN_ENGLISH = re.compile(
-    _BEFORE
-    + r"(?:i|we) (?:(?:\w+ly|also|just|still|never|always|often|both|all|don't|do not) )*(?P<verb>[a-z']+)\b"
-)
-_OF_THINGS = re.compile(
-    r"^(?:all (?:of )?)?(?:my|our) (?:[\w'-]+ ){1,4}?(?:is|are|has|have|get|isn't|aren't|[a-z]{2,}s)\b"
-    r"|^(?:mis?|nuestr[oa]s?) (?:\w+ ){1,4}?(?:es|son|esta|estan|tiene|tienen|\w{3,}a|\w{3,}e|\w{3,}an"
-    r"|\w{3,}en)\b"
-)
-_IS_ENGLISH = re.compile(
-    r"^(?:i'?m|i am|we'?re|we are) (?!\w+ing\b)(?!sure|sorry|late|happy|glad|confused|curious"
-    r"|afraid that|here|back|ready|done"
-    r"|interested|worried|lost|stuck|fine|good|ok|okay|up|down|out|in the (?:lobby|room|app|middle)"
-    r"|at the|on the|so|very|too"
-    r"|really|just|all|about to|aware|able|with you|off|still|not sure|a bit|a little|a lot|tired"
-    r"|hungry|excited|here)\w+"
-)
-
-
-def _speaks_of_himself(clause: Clause) -> bool:
-    """Whether a clause begins with what the user does, or with what his own things do, as a rule.
-
-    What he thinks, wants or sees at the moment, and what he did, is left out.
-    """
-    said = clause.folded
-    if _IS_ENGLISH.search(said):
-        return True
-    if match := _IN_ENGLISH.match(said):
-        return not _has("says_little_en", match["verb"])
-    if match := _IN_SPANISH.match(said):
-        # "Llegó" is no "llego": accents are gone from the folded text.
-        if clause.text[match.end("verb") - 1] in "óÓ":
-            return False
-        return not _has("says_little_es", match["verb"])
-    return bool(_OF_THINGS.match(said)) and not _has("says_little_of_things", said)
-
-
 def _asked_for_always(said: str) -> bool:
-    return len(said.split()) >= _FEWEST_ASKED and _has("wanted_always", said) and not _TO_YOU.match(said)
+    if len(said.split()) < _FEWEST_ASKED or _TO_YOU.match(said) or _SAYS_HOW_IT_IS.match(said):
+        return False
+    return _has("wanted_always", said)
 
 
 _OF_THE_USER = re.compile(
@@ -133,7 +139,9 @@ _FEWEST_TO_ASK = 4
 def may_teach(clause: Clause) -> bool:
     """Whether a clause that no rule reads may yet say something of the user."""
     said = clause.folded
-    if clause.asked or len(said.split()) < _FEWEST_TO_ASK or is_passing(said):
+    if clause.asked or len(said.split()) < _FEWEST_TO_ASK or is_passing(said) or _has("dated", said):
+        return False
+    if is_passing_statement(said) and not clause.for_good:
         return False
     # "My stop of AAPL is 170" is data of a trade.
     if re.search(r"\d", said) and find_symbols(clause.text):
@@ -141,8 +149,48 @@ def may_teach(clause: Clause) -> bool:
     return bool(clause.for_good or _OF_THE_USER.search(said))
 
 
+# "Así practico", "I read them on my watch": the reason for a wish, which stands with it.
+_LEANS = re.compile(
+    r"^(?!(?:eso|esto|that|this|it) (?:es|va|is|goes)(?: todo| all)? (?:para|for|towards)\b)(?:asi|so"
+    r"|that way|eso|esto|esos|esas|that|this|those|these|it|they|ellos|ellas|(?:lo|los|las) \w+o)\b"
+)
+_NAMES = re.compile(
+    r"^(?:that|this|it|he|she|they|which|who) (?:is|are) (?:my|our)\b|^(?:eso|esa|ese|esto|que|el"
+    r"|ella)? ?(?:es|son) "
+    r"(?:mi|mis|nuestr[oa]s?|quien(?:es)?|l[oa]s? que)\b"
+)
+_REASON = re.compile(
+    r"\b(?:them|it|that|this|those|these)\b|^(?:never|not|no|nunca) (?:by|on|in|at|por|en|a|con|with|the"
+    r"|el|la|los|las)\b"
+)
+
+
+def names_what_was_said(said: str) -> bool:
+    """Whether a folded clause says what the one before it is: "that's my rule", "she's our CFO"."""
+    return bool(_NAMES.match(written_out(said)))
+
+
+def leans_on_another(said: str, after_wish: bool) -> bool:
+    """Whether a folded clause says nothing without another one, such as the wish that it is the reason for."""
+    return bool(_LEANS.match(said)) or (
+        after_wish and (bool(_REASON.search(said)) or len(said.split()) <= _FEWEST_WORDS)
+    )
+
+
+def slot_of(text: str) -> str | None:
+    """What of a person has one value at a time and is named by a text, such as where he lives; None for none."""
+    said = folded(plain(text))
+    return next((name for name, cue in _slots().items() if cue.search(said)), None)
+
+
+@cache
+def _slots() -> dict[str, re.Pattern[str]]:
+    slots: dict[str, Sequence[str]] = load_patterns("slots.yaml")
+    return {name: re.compile("|".join(f"(?:{one})" for one in cues)) for name, cues in slots.items()}
+
+
 def _fact(text: str, clause: Clause) -> Item:
-    return Item("fact", "fact", text, text, clause.confidence)
+    return Item("fact", "fact", text, text, clause.confidence, clause.restated)
 
 
 def _has(cue: str, text: str) -> bool:

@@ -10,7 +10,9 @@ from functools import cache
 from typing import Literal
 
 from recuerdo.nodes.build_context.symbols import find_indicators, find_symbols
-from recuerdo.nodes.update_memory.extract.clauses import Clause, load_patterns
+from recuerdo.nodes.update_memory.extract.clauses import Clause
+from recuerdo.nodes.update_memory.extract.grammar import states_of_self
+from recuerdo.nodes.update_memory.extract.patterns import load_patterns
 from recuerdo.nodes.update_memory.extract.protocol import Item, Said
 from recuerdo.state.folding import folded, plain
 
@@ -19,8 +21,11 @@ Verdict = tuple[Literal["learn", "forget"], Item]
 INDICATORS = "favorite_indicators"
 FOLLOWED = "followed_symbols"
 TIMEFRAME = "preferred_timeframe"
-STYLES = ("brief", "detailed", "simple", "technical", "informal", "formal")
-"""Values of ``communication_style``; the first two are those of ``notification_style`` too."""
+NOTIFICATION_STYLES = ("brief", "detailed")
+"""Values of ``notification_style``."""
+
+STYLES = (*NOTIFICATION_STYLES, "simple", "technical", "informal", "formal")
+"""Values of ``communication_style``."""
 
 _NUMBERS = {
     "un": 1, "una": 1, "one": 1, "cuatro": 4, "four": 4, "cinco": 5, "five": 5, "quince": 15, "fifteen": 15,
@@ -51,6 +56,13 @@ _CURRENCIES = {
     "GBP": r"\b(?:libras|pounds|gbp|sterling)\b",
     "ARS": r"\b(?:pesos argentinos|ars)\b",
     "COP": r"\b(?:pesos colombianos|cop)\b",
+    "CAD": r"\b(?:dolares canadienses|canadian dollars|cad)\b",
+    "AUD": r"\b(?:dolares australianos|australian dollars|aud)\b",
+    "CHF": r"\b(?:francos(?: suizos)?|swiss francs|francs|chf)\b",
+    "JPY": r"\b(?:yenes|yen|jpy)\b",
+    "BRL": r"\b(?:reales|reais|brl)\b",
+    "CLP": r"\b(?:pesos chilenos|clp)\b",
+    "PEN": r"\b(?:soles(?: peruanos)?|pen)\b",
 }
 _NOT = re.compile(r"[,;]?\s+(?:y )?(?:no|not|nunca|never) .*$")
 _NAME_END = re.compile(
@@ -60,13 +72,17 @@ _NAME_END = re.compile(
 )
 _LONGEST_NAME = 4
 _SHORT_REQUEST = 6
+_BARE_WISH = 5
 
 
 def read_preferences(clause: Clause, said: Said) -> list[Verdict]:
     """What a clause says of preferences: values to learn or to forget; nothing for most clauses."""
     # Asked for once, in passing: "could you use the 1h chart?"
     readers = _READERS if not clause.asked or clause.for_good else _LASTING_BY_NATURE
-    return [verdict for reader in readers for verdict in reader(clause, said)]
+    if clause.asked and _YOUR_ANSWERS.search(clause.folded):
+        readers = (*_LASTING_BY_NATURE, _communication)
+    found = [verdict for reader in readers for verdict in reader(clause, said)]
+    return found or ([] if clause.asked and not clause.for_good else _settings(clause, said))
 
 
 def mentioned_preferences(text: str, said: Said) -> Iterator[Item]:
@@ -132,7 +148,7 @@ def _disclaimers(clause: Clause, said: Said) -> list[Verdict]:
 
 def _timeframe(clause: Clause, said: Said) -> list[Verdict]:
     text = _NOT.sub(" ", pattern("instead").sub(" ", clause.folded))
-    if not has("lasting", text) or has("notification", text):
+    if not (has("lasting", text) or clause.restated or clause.for_good) or has("notification", text):
         return []
     if has("removes", text) and not re.search(r"\b(?:nunca mas|never again)\b", text):
         return []
@@ -170,7 +186,7 @@ def _indicators(clause: Clause, said: Said) -> list[Verdict]:
     dropped, kept = _swapped(clause.text)
     text = clause.folded
     # "My stop is always 2 ATR" is a rule of his trading.
-    if not (dropped or kept) or _STOP.search(text):
+    if not (dropped or kept) or _STOP.search(text) or _ONLY_HERE.search(text):
         return []
     verdicts: list[Verdict] = []
     if kept and dropped:
@@ -190,6 +206,7 @@ def _indicator(clause: Clause, name: str) -> Item:
     return Item("preference", INDICATORS, name, clause.text, clause.confidence)
 
 
+_ONLY_HERE = re.compile(r"\b(?:aqui|here|en est[ea]|on th(?:is|at))\b")
 _STOP = re.compile(r"\b(?:my|mi|el|the|a|un) (?:stops?|trailing|target|objetivo)\b")
 _SWAP = re.compile(
     r"\b(?:cambi[aeéó]\w*|reemplaz\w+|sustitu\w+|swap(?:ped)?|replaced?|switch(?:ed)?"
@@ -218,7 +235,8 @@ def _notifications(clause: Clause, said: Said) -> list[Verdict]:
 
 
 _ONLY = re.compile(
-    r"\b(?:only with|just (?:the|with)|only the|solo (?:con|el|la)|nomas (?:con|el|la)|nothing else|nada mas)\b"
+    r"\b(?:only with|just (?:the|with)|only the|solo (?:con|el|la)|nomas (?:con|el|la)|nothing else"
+    r"|nada mas)\b"
 )
 
 
@@ -246,7 +264,9 @@ def _affirmed(style: str, text: str) -> bool:
 
 def _communication(clause: Clause, said: Said) -> list[Verdict]:
     text = clause.folded
-    if has("notification", text) or not has("answering", text) or has("disclaimer", text):
+    if has("notification", text) or has("disclaimer", text):
+        return []
+    if not (has("answering", text) or clause.for_good or _is_bare_wish(text)):
         return []
     style = style_in(text)
     if style in ("brief", "detailed", None):
@@ -258,6 +278,16 @@ def _communication(clause: Clause, said: Said) -> list[Verdict]:
     if style is None or _LAST_ANSWER.search(text) or not _is_lasting_style(text, style):
         return []
     return _learn(clause, "communication_style", style)
+
+
+_SAID_OF_ONESELF = re.compile(
+    r"\b(?:i|i'?m|we|we're|you|my|our|was|were|had|estoy|estamos|voy|vamos|fue|estuvo|era|mi|mis|me|nos|is|are)\b"
+)
+
+
+def _is_bare_wish(text: str) -> bool:
+    """ "Plain words, please": the style and hardly a word beside it."""
+    return len(text.split()) <= _BARE_WISH and not (_SAID_OF_ONESELF.search(text) or states_of_self(text))
 
 
 def _at(cue: str, text: str) -> int:
@@ -278,6 +308,8 @@ _PERSONAL = ("formal", "informal", "technical", "simple")
 
 def _is_lasting_style(text: str, style: str) -> bool:
     """A style for one answer ("a detailed analysis of AAPL") is none for all."""
+    if has("this_one", text) and not _strong(text):
+        return False
     if has("lasting", text) or _YOUR_ANSWERS.search(text):
         return not (find_symbols(text.upper()) and not _YOUR_ANSWERS.search(text) and not _strong(text))
     if find_indicators(text.upper()) or has("one_answer", text):
@@ -313,7 +345,8 @@ def _language(clause: Clause, said: Said) -> list[Verdict]:
 def _currency(clause: Clause, said: Said) -> list[Verdict]:
     text = _NOT.sub(" ", pattern("instead").sub(" ", clause.folded))
     named = [code for code, name in _CURRENCIES.items() if re.search(rf"\b(?:en|in|to|a) {name[2:]}", text)]
-    if not named or not has("currency_asked", text) or not (has("lasting", text) or _strong(text)):
+    asked = has("currency_asked", text) or (clause.for_good and not states_of_self(text))
+    if not named or not asked or not (has("lasting", text) or _strong(text)):
         return []
     return _learn(clause, "report_currency", named[-1])
 
@@ -337,12 +370,44 @@ def _emojis(clause: Clause, said: Said) -> list[Verdict]:
     return _learn(clause, "use_emojis", True) if has("shows", clause.folded) else []
 
 
+_ANSWER_SO = re.compile(
+    r"^(?:answer|reply|respond|write|use|contesta\w*|responde\w*|usa|escribe\w*|utiliza)\b(?!.*\b(?:this"
+    r"|that|esto|eso)\b)"
+)
+
+
 def _format(clause: Clause, said: Said) -> list[Verdict]:
     text = clause.folded
     asked = [match.group() for match in pattern("format").finditer(text) if not _in_negation(text, match)]
-    if not asked or not has("answering", text) or not (has("lasting", text) or _strong(text)):
+    if not asked or not has("answering", text):
+        return []
+    if not (has("lasting", text) or _strong(text) or _ANSWER_SO.match(text)):
         return []
     return _learn(clause, "answer_format", clause.text[_span(text, asked[0])])
+
+
+def _settings(clause: Clause, said: Said) -> list[Verdict]:
+    """Free keys: a value that is named in a wish for good (A-11)."""
+    text = pattern("instead").sub(" ", clause.folded)
+    wished = clause.for_good or clause.restated or has("lasting", text) or has("asks", text)
+    if not (wished or _is_bare_wish(text)):
+        return []
+    verdicts: list[Verdict] = []
+    for key, (value, around) in _known_settings().items():
+        match = value.search(text)
+        if match and around.search(text) and (key in _REFUSES or not _in_negation(text, match)):
+            verdicts += _learn(clause, key, clause.text[match.start() : match.end()].strip())
+    return verdicts[:1]
+
+
+_REFUSES = ("quiet_hours", "number_format")
+"""Settings whose wish is a refusal."""
+
+
+@cache
+def _known_settings() -> dict[str, tuple[re.Pattern[str], re.Pattern[str]]]:
+    settings = load_patterns("preferences.yaml")["settings"]
+    return {key: (re.compile(one["value"]), re.compile(one["around"])) for key, one in settings.items()}
 
 
 def _in_negation(text: str, match: re.Match[str]) -> bool:
@@ -370,3 +435,4 @@ _READERS: tuple[Reader, ...] = (
     _emojis,
     _format,
 )
+"""Readers of keys that are known; what none of them reads may yet be a free one."""

@@ -32,7 +32,7 @@ class Item:
     A ``preference`` has its key and value; of a list (``favorite_indicators``, ``followed_symbols``) the value
     is what joins or leaves it. A ``symbol`` is canonical, in ``value``. A ``fact`` is a text in the user's own
     words, its key "note" where he asked for it to be remembered, else "fact"; one to forget describes what is
-    meant. ``confidence`` 0 to 1 (A-24).
+    meant. ``confidence`` 0 to 1 (A-24). ``restated``: the user says that he has said it before.
     """
 
     type: ItemType
@@ -40,6 +40,7 @@ class Item:
     value: Any
     quote: str
     confidence: float = 1.0
+    restated: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,12 @@ def test_a_fact_in_the_users_words_is_let_in() -> None:
     assert (item.key, item.value, item.confidence) == ("fact", "vivo en Lima", 1)
 
 
+def test_a_quote_may_span_two_of_the_users_clauses() -> None:
+    text = "Vivo en Lima y trabajo de noche"
+    (item,) = check(fact(text, text, confidence=1), text).learn
+    assert item.value == text
+
+
 def test_a_24_an_inferred_fact_without_a_number_has_low_confidence() -> None:
     (item,) = check(fact("vivo en Lima", "Vivo en Lima con dos gatos")).learn
     assert item.confidence < 0.6

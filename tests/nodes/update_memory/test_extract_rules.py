@@ -119,6 +119,54 @@ async def test_rf_8_an_interest_said_outright_and_its_end() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("use London time for everything", "timezone", "London time"),
+        ("los listados siempre en excel", "export_format", "excel"),
+        ("prefiero que me contacten por WhatsApp", "contact_channel", "WhatsApp"),
+        ("don't call me before 10", "quiet_hours", "before 10"),
+        ("round everything to two decimals", "number_format", "two decimals"),
+        ("show dates as dd/mm/yyyy", "date_format", "dd/mm/yyyy"),
+        (
+            "start every answer with the bottom line",
+            "answer_opening",
+            "start every answer with the bottom line",
+        ),
+        ("give me prices in Canadian dollars from now on", "report_currency", "CAD"),
+    ],
+)
+async def test_a_11_settings_that_no_key_foresees_are_free_keys(text: str, key: str, value: Any) -> None:
+    assert await preference(text) == (key, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["give me the summary in a table", "can you send me that in PDF", "make it shorter", "usa el RSI aquí"],
+)
+async def test_a_11_what_is_wanted_once_is_no_preference(text: str) -> None:
+    assert (await read(text)).learn == []
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("the legal blurb at the end is clutter, leave it out going forward", "show_disclaimers", False),
+        ("only notify me when it matters, one liner", "notification_style", "brief"),
+        ("5 min candles are what I live in, so default to those", "preferred_timeframe", "5m"),
+    ],
+)
+async def test_rf_7_a_wish_is_read_with_the_clause_that_names_its_matter(
+    text: str, key: str, value: Any
+) -> None:
+    assert await preference(text) == (key, value)
+
+
+async def test_rf_7_what_one_of_his_people_wants_is_no_preference_of_the_user() -> None:
+    found = await read("my wife prefers short answers", "en")
+    assert not any(item.type == "preference" for item in found.learn)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "soy enfermera del turno de noche en Guadalajara",
@@ -129,6 +177,19 @@ async def test_rf_8_an_interest_said_outright_and_its_end() -> None:
         "My daughter has a severe peanut allergy",
         "we run payroll on the 25th",
         "nuestra contadora es Patricia",
+        "Got laid off from Meta last week",
+        "cant do options on this platform",
+        "my partner keeps kosher",
+        "my wife and I are vegan",
+        "we're saving for IVF and need that money liquid by September",
+        "Max two open trades at once, that's my rule",
+        "ever since my stroke I read slowly",
+        "the new CFO is Dana Wells",
+        "a mi hijo le detectaron diabetes",
+        "estoy en Canarias",
+        "todo esto es para la universidad de mi hija",
+        "los fines de semana no opero",
+        "no hablo inglés",
     ],
 )
 async def test_or_7_facts_are_the_users_own_words(text: str) -> None:
@@ -164,6 +225,14 @@ async def test_a_24_a_hedged_statement_has_low_confidence() -> None:
         "I'm running late",
         "estoy en el lobby",
         "I prefer the second option you gave",
+        "I left my charger in room 212",
+        "I bought 20 shares of Apple yesterday",
+        "I think the Fed will cut rates",
+        "gano 38 mil al mes y debo 210 mil",
+        "mi clave es luna y el usuario jperez",
+        "I run the report and it fails",
+        "mi hijo está llorando",
+        "I didn't say I like Fibonacci",
     ],
 )
 async def test_or_1_what_passes_is_not_learnt(text: str) -> None:
@@ -203,6 +272,37 @@ async def test_c_15_rules_and_tools_are_no_items() -> None:
 async def test_a_reminder_is_kept_whole() -> None:
     (item,) = (await read("recuerda que la auditoría es el 15 de febrero")).learn
     assert (item.key, item.value) == ("note", "la auditoría es el 15 de febrero")
+
+
+async def test_what_one_sentence_says_is_one_fact() -> None:
+    (item,) = (await read("Nos casamos aquí, por eso volvemos cada aniversario")).learn
+    assert item.value == "Nos casamos aquí, por eso volvemos cada aniversario"
+
+
+async def test_rf_11_what_has_one_value_each_stays_apart() -> None:
+    found = await read("vivo en Lima, trabajo en el hospital")
+    assert [item.value for item in found.learn] == ["vivo en Lima", "trabajo en el hospital"]
+
+
+async def test_im_31_a_command_is_kept_word_for_word() -> None:
+    (item,) = (await read("#MEMORY# los pedidos urgentes los autoriza doña Carmen")).learn
+    assert (item.key, item.value) == ("note", "los pedidos urgentes los autoriza doña Carmen")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what's the spread on GME pre-market",
+        "¿qué es el RSI y para qué sirve?",
+        "explícame las bandas de bollinger",
+        "my flight lands at 6pm",
+        "I need a taxi at 7",
+        "me llegó tu mensaje de ayer",
+        "gracias, eso era todo por hoy",
+    ],
+)
+async def test_a_3_questions_and_passing_talk_leave_nothing_unread(text: str) -> None:
+    assert (await read(text)).unread == 0
 
 
 async def test_a_statement_that_no_rule_reads_is_counted() -> None:

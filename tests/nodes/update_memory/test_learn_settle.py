@@ -34,6 +34,11 @@ async def play(text: str, *facts: str, language: str = "es", **preferences: Any)
         ("no como mariscos", "no como camarón ni mariscos"),
         ("vivo en Lima", "vivo en el centro de Lima"),
         ("Tengo alergia a las plumas", "Soy alérgico a las plumas"),
+        (
+            "you know I'm on the road all week in the truck, right?",
+            "Drives a truck and only has a phone on weekdays",
+        ),
+        ("mi meta es comprar una casa en 2028", "quiero comprar una casa en 2028"),
         ("soy enfermera y trabajo en el turno de noche", "soy enfermera del turno de noche en Lima"),
     ],
 )
@@ -66,6 +71,9 @@ async def test_rf_11_known_fault_3_a_new_value_takes_the_old_ones_place(text: st
         ("I never trade on Mondays", "I never trade on Fridays"),
         ("my daughter is allergic to nuts", "my son is allergic to nuts"),
         ("no opero los lunes", "no opero los viernes"),
+        ("as I told you, I never trade on Mondays", "I never trade on Fridays"),
+        ("ya sabes que soy alérgico al polvo", "soy alérgico a las plumas"),
+        ("tengo dos gatos", "tengo dos perros"),
     ],
 )
 async def test_facts_that_are_alike_and_say_something_else_stay_beside_each_other(
@@ -82,6 +90,8 @@ async def test_facts_that_are_alike_and_say_something_else_stay_beside_each_othe
         ("olvida lo del stop del 5%", "uso un stop del 5% en mis operaciones"),
         ("scratch what I told you about feather pillows", "I am allergic to feathers"),
         ("ya no trabajo en el hospital", "trabajo en el hospital de noche"),
+        ("I'm not a day trader", "I am a day trader"),
+        ("bin the note about my trailing stop", "I use a trailing stop of 8%"),
     ],
 )
 async def test_known_fault_9_what_is_over_is_forgotten_alone(text: str, known: str) -> None:
