@@ -12,8 +12,9 @@ install = $(BIN)/python -m pip install --quiet --disable-pip-version-check --req
 run: $(VENV)/run.stamp
 	@$(BIN)/recuerdo demo trading --then-chat
 
+# A file's tests stay together: what they share is made once.
 test: lint
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --dist loadfile
 
 test-slow: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m slow

@@ -9,7 +9,7 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -37,8 +37,10 @@ MESSAGES = (
     "¿Qué lección sigue en mi curso de RSI?",
     "¿Qué opinas de NVDA y de Bitcoin?",
 )
-WARM_UP, BUILDS, SLOW_BUILDS = 10, 200, 20
-USERS, SYMBOLS, SOURCE_SECONDS = 100, ("AAPL", "TSLA", "NVDA"), 0.05
+NAMED = ("¿Qué opinas de AAPL?", "¿Cómo va TSLA?", "¿Qué opinas de NVDA y de Bitcoin?")
+HELD = ("¿Cómo va mi inversión?", "¿Cuál es mi mayor posición?")
+WARM_UP, BUILDS, COLD_BUILDS, SLOW_BUILDS = 10, 200, 60, 20
+USERS, SYMBOLS, SOURCE_SECONDS, SLOW_SECONDS = 100, ("AAPL", "TSLA", "NVDA"), 0.05, 0.2
 
 
 def measure(data: Path | None) -> dict[str, Any]:
@@ -52,9 +54,19 @@ async def _figures() -> dict[str, Any]:
     async with recuerdo.open_agent(model=SameAnswer(responses=["De acuerdo."])) as agent:
         await _load(agent)
         await agent.send(MESSAGES[0], user=SAMPLE_USER, conversation="bench")
+        warm, slow = agent.services.sources, _slow(agent.services, SOURCE_SECONDS)
         return {
-            "from_postgresql": await _builds(agent, agent.services.sources, WARM_UP, BUILDS),
-            "each_source_50_ms_slow": await _builds(agent, _slow(agent.services), 1, SLOW_BUILDS),
+            "from_postgresql": await _builds(agent, lambda: warm, MESSAGES, WARM_UP, BUILDS),
+            "from_postgresql_cold": await _builds(
+                agent, lambda: _fresh(agent.services), MESSAGES, 1, COLD_BUILDS
+            ),
+            "each_source_50_ms_slow": await _builds(agent, lambda: slow, MESSAGES, 1, SLOW_BUILDS),
+            "each_source_200_ms_slow_cold": {
+                name: await _builds(
+                    agent, lambda: _slow(agent.services, SLOW_SECONDS), messages, 1, SLOW_BUILDS
+                )
+                for name, messages in (("symbols_named", NAMED), ("holdings_asked_for", HELD))
+            },
             "one_quote_source_of_50_ms": await _crowd(),
         }
 
@@ -73,15 +85,24 @@ async def _load(agent: recuerdo.Agent) -> None:
     await Platform(agent.services.database, agent.tenant).load(parse_sample({"education": [course]}))
 
 
-async def _builds(agent: recuerdo.Agent, sources: Sources, warm_up: int, builds: int) -> dict[str, Any]:
-    """The whole node, again and again: its time beside that of what it asked."""
-    services = replace(agent.services, sources=sources)
+async def _builds(
+    agent: recuerdo.Agent,
+    sources: Callable[[], Sources],
+    messages: Sequence[str],
+    warm_up: int,
+    builds: int,
+) -> dict[str, Any]:
+    """The whole node, again and again: its time beside that of what it asked.
+
+    ``sources`` is called for every build: new ones remember nothing, so that the turn is a cold one.
+    """
     caller = Caller(agent.tenant, agent.assistant, SAMPLE_USER, "bench")
-    call = Call(caller, services, emit=lambda chunk: None)
     spent, slowest, together = [], [], []
     for place in range(-warm_up, builds):
+        services = replace(agent.services, sources=sources())
+        call = Call(caller, services, emit=lambda chunk: None)
         started = time.perf_counter()
-        work = (await build_context(_state(services, place), call))["work"] or Work()
+        work = (await build_context(_state(services, messages, place), call))["work"] or Work()
         if place < 0:
             continue
         spent.append((time.perf_counter() - started) * 1000)
@@ -97,9 +118,9 @@ async def _builds(agent: recuerdo.Agent, sources: Sources, warm_up: int, builds:
     }
 
 
-def _state(services: Services, place: int) -> TurnState:
+def _state(services: Services, messages: Sequence[str], place: int) -> TurnState:
     """A turn as ``receive`` hands it on."""
-    text = MESSAGES[place % len(MESSAGES)]
+    text = messages[place % len(messages)]
     turn = TurnInfo(
         id=f"turn-{place}",
         number=1,
@@ -117,17 +138,23 @@ def _state(services: Services, place: int) -> TurnState:
 class _Slower:
     """A source that takes longer."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, seconds: float) -> None:
         self.name = source.name
         self._source = source
+        self._seconds = seconds
 
     async def fetch(self, query: SourceQuery) -> Any:
-        await asyncio.sleep(SOURCE_SECONDS)
+        await asyncio.sleep(self._seconds)
         return await self._source.fetch(query)
 
 
-def _slow(services: Services) -> Sources:
-    return Sources(map(_Slower, platform_sources(services.database)), clock=services.clock)
+def _fresh(services: Services) -> Sources:
+    return Sources(platform_sources(services.database), clock=services.clock)
+
+
+def _slow(services: Services, seconds: float) -> Sources:
+    slower = (_Slower(source, seconds) for source in platform_sources(services.database))
+    return Sources(slower, clock=services.clock)
 
 
 class _Counted:

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from recuerdo.nodes.build_context.intent import read_intent
-from recuerdo.nodes.build_context.symbols import resolve_symbols
+from recuerdo.nodes.build_context.symbols import Standings, resolve_symbols
 from recuerdo.nodes.build_context.symbols.table import load_table
 from recuerdo.nodes.build_context.topic import Reading, understand
 from recuerdo.nodes.update_memory.topics import recent_topics
@@ -95,14 +95,14 @@ async def _turn(
         held=list(label.get("held", ())),
         before=before,
         embedder=embedder,
-        by_value=_by_value(label),
+        standings=Standings(value=_by_value(label)),
     )
     return reading
 
 
-def _by_value(label: dict[str, Any]) -> list[str]:
+def _by_value(label: dict[str, Any]) -> tuple[str, ...]:
     values: dict[str, float] = label.get("held", {})
-    return sorted(values, key=lambda symbol: -values[symbol])
+    return tuple(sorted(values, key=lambda symbol: -values[symbol]))
 
 
 async def _figures(labels: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _us(label: dict[str, Any]) -> float:
     rounds = []
     for _ in range(_TIMED_ROUNDS):
         started = time.perf_counter()
-        resolve_symbols(label["text"], [["AAPL"]], held, by_value=held)
+        resolve_symbols(label["text"], [["AAPL"]], held, standings=Standings(value=held))
         rounds.append((time.perf_counter() - started) * 1_000_000)
     return min(rounds)
 

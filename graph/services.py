@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
@@ -24,7 +25,10 @@ from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.chroma import VectorIndex, open_index
 from recuerdo.stores.embeddings import Embedder, LangChainEmbedder, build_embedder
 from recuerdo.stores.keys import KeyFolder
+from recuerdo.stores.memory_store.events import PreviewKeyEvents
 from recuerdo.stores.memory_store.home import Backend
+from recuerdo.stores.memory_store.in_memory import InMemoryMemories
+from recuerdo.stores.memory_store.items_in_memory import InMemoryItems
 from recuerdo.stores.memory_store.opening import TenantStores, postgres_backend, store_embedder
 from recuerdo.stores.plans import is_file, load_draft
 from recuerdo.stores.postgres.database import Database
@@ -67,13 +71,30 @@ async def open_services(settings: Settings, parts: Parts) -> AsyncIterator[Servi
         yield await _open(settings, parts, stack)
 
 
+def preview_stores(settings: Settings, parts: Parts) -> TenantStores:
+    """The stores of a preview: empty, gone with it, and without key events (LA-7, C-14)."""
+
+    async def open_tenant(tenant: str, own: AsyncExitStack) -> Backend:
+        embedder = await _store_embedder(settings, parts.embeddings)
+        return Backend(
+            items=InMemoryItems(),
+            memories=cache(lambda assistant: InMemoryMemories(embedder, assistant=assistant)),
+            events=lambda assistant, **settings: PreviewKeyEvents(),
+            embedder=embedder,
+            clock=parts.clock or system_clock,
+        )
+
+    return TenantStores(open_tenant)
+
+
 @asynccontextmanager
 async def running_worker(
     services: Services, tenant: str, assistant: str | None = None
 ) -> AsyncIterator[None]:
-    """The worker's loop beside an agent, ended with it; a job that has begun is ended first.
+    """The worker's loop beside a live agent, ended with it; a job that has begun is ended first.
 
-    One that takes longer is broken off: what it did not finish waits in the tables.
+    One that takes longer is broken off: what it did not finish waits in the tables. ``assistant`` None: key events are
+    read for every assistant of the plan.
     """
     stop = asyncio.Event()
     worker = Worker(
@@ -83,7 +104,7 @@ async def running_worker(
         services.clock,
         tenant=tenant,
         jobs=[
-            events_job(services, assistant or services.plan.name, tenant=tenant),
+            events_job(services, assistant, tenant=tenant),
             learning_job(services, tenant=tenant),
         ],
     )
@@ -97,12 +118,12 @@ async def running_worker(
 
 
 def events_job(
-    services: Services, assistant: str, *, tenant: str | None = None, spared: Sequence[str] = ()
+    services: Services, assistant: str | None = None, *, tenant: str | None = None, spared: Sequence[str] = ()
 ) -> Job:
-    """Reading key events out of an assistant's conversations, under the plan of ``services`` (LA-26)."""
+    """Reading key events out of an assistant's conversations, None: of every assistant of the plan (LA-26)."""
     reader = EventReader(services, assistant)
     return Job(
-        f"key_events:{assistant}:{tenant or ''}",
+        f"key_events:{assistant or services.plan.name + ':*'}:{tenant or ''}",
         PERIOD,
         lambda now: reader.read_due(now, tenant=tenant, spared=spared),
     )

@@ -58,7 +58,7 @@ class Agent:
     @property
     def events(self) -> Events:
         """Key events, for operators: list, show, export, and their types."""
-        return Events(self.services, self.tenant, self.assistant)
+        return Events(self.services, self.tenant, self.assistant, self.mode)
 
     @property
     def panel(self) -> Panel:

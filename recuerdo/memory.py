@@ -11,19 +11,24 @@ from uuid import UUID
 
 from recuerdo.nodes.receive.language import detect_language
 from recuerdo.nodes.services import Services
+from recuerdo.nodes.update_memory.preference_values import preference_value
 from recuerdo.state.errors import InputError, StoreError
 from recuerdo.state.limits import CRITICAL_USES
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.memory_store.postgres import PostgresMemories
 from recuerdo.stores.portable import Imported, export_tenant, export_user, import_tenant
+from recuerdo.stores.postgres.arguments import checked_name
 from recuerdo.stores.postgres.audit import AuditEntry, read_audit
 from recuerdo.stores.postgres.memories import Memories, NewMemory, StoredMemory
+from recuerdo.stores.postgres.memories.rows import checked_text
+from recuerdo.stores.postgres.memories.rows import sentences as memory_sentences
 from recuerdo.stores.postgres.preferences import Preference, PreferenceChange, Preferences
 from recuerdo.stores.postgres.publishing import Candidate, Publication, Publishing
 from recuerdo.stores.postgres.retention import Forgotten, forget_user
 from recuerdo.stores.postgres.revisions import Revision
 from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.postgres.symbols import Interest, SymbolInterest
+from recuerdo.stores.postgres.text import storable
 from recuerdo.stores.postgres.turns import StoredMessage, TurnLog
 from recuerdo.stores.recall.search import Recalled
 from recuerdo.stores.reindex import reindex
@@ -52,7 +57,8 @@ class Explanation:
 class Memory:
     """The long-term memory of one tenant and assistant.
 
-    Every method raises ScopeError for an empty user, and StoreError when the database does not answer.
+    Every method raises ScopeError for an empty user, InputError for an id that is none, a page that cannot be or a
+    text that is none, and StoreError when the database does not answer.
     """
 
     def __init__(self, services: Services, tenant: str, assistant: str) -> None:
@@ -82,9 +88,12 @@ class Memory:
     ) -> StoredMemory:
         """Keep a text of at most 4,000 characters; what the user has in the same words is confirmed instead.
 
-        ``confidence`` 0 to 1 decides how long: below 0.6, or None, at most 7 days, else 90 (C-6). ``language``
-        None: by the text. Raises InputError for a text, a confidence or metadata that cannot be kept.
+        That takes what is new in ``metadata``, and is switched on again if it was off. ``confidence`` 0 to 1 decides
+        how long: below 0.6, or None, at most 7 days, else 90 (C-6). ``language`` "es" or "en", None: by the text.
+        Raises InputError for a text, kind, language, confidence or metadata that cannot be kept, ScopeError when new
+        metadata would change a published memory.
         """
+        checked_text(text)
         if language is None:
             language = await asyncio.to_thread(detect_language, text)
         memory = NewMemory(
@@ -92,7 +101,7 @@ class Memory:
             text=text,
             language=language,
             confidence=confidence,
-            metadata=_plain(metadata or {}),
+            metadata=_plain({} if metadata is None else metadata),
             once=True,
         )
         return await self._kept.add(user, memory, self._services.clock())
@@ -113,7 +122,7 @@ class Memory:
 
         Raises InputError for a text that cannot be, ScopeError for a published memory.
         """
-        now = self._services.clock()
+        memory_id, now = _id(memory_id), self._services.clock()
         if await self._kept.update(user, memory_id, text, now) is None:
             return None
         await self._kept.confirm(user, memory_id, now)
@@ -121,16 +130,19 @@ class Memory:
 
     async def confirm(self, memory_id: UUID, *, user: str) -> bool:
         """The user says that it is so: kept for 90 days from now. False: the user has none of that id."""
-        return await self._kept.confirm(user, memory_id, self._services.clock())
+        return await self._kept.confirm(user, _id(memory_id), self._services.clock())
 
     async def set_active(self, memory_id: UUID, active: bool, *, user: str) -> bool:
         """Switch a memory off, so that no turn sees it, or on again (IM-30). False: nothing to switch."""
         now = self._services.clock()
-        return await self._memories.set_active(memory_id, self._assistant, user, active, now)
+        return await self._memories.set_active(_id(memory_id), self._assistant, user, active, now)
 
     async def forget(self, memory_id: UUID, *, user: str) -> bool:
-        """Forget one memory, row, history and vector; False when the user has none of that id."""
-        return await self._kept.forget(user, memory_id, self._services.clock())
+        """Forget one memory, row, history and vector; False when the user has none of that id.
+
+        The user's own right: a published one goes too.
+        """
+        return await self._kept.forget(user, _id(memory_id), self._services.clock(), published=True)
 
     async def forget_all(self, *, user: str) -> Forgotten:
         """Forget the user: memories, preferences, symbols, conversations, events; the audit keeps ids.
@@ -146,7 +158,7 @@ class Memory:
 
         None: nothing of the user's in force has that id.
         """
-        now = self._services.clock()
+        memory_id, now = _id(memory_id), self._services.clock()
         found = await self._memories.get([memory_id], self._assistant, user, now)
         if not found:
             return None
@@ -165,11 +177,11 @@ class Memory:
         Raises ScopeError when the actor is neither supervisor nor owner, InputError without a reason or when
         no memory in force has that id.
         """
-        await self._publishing.publish(memory_id, actor=actor, reason=reason, at=self._services.clock())
+        await self._publishing.publish(_id(memory_id), actor=actor, reason=reason, at=self._services.clock())
 
     async def withdraw(self, memory_id: UUID, *, actor: str, reason: str) -> None:
         """Take a published memory out of use: the next turn lacks it (IM-51). Audited; raises as publish."""
-        await self._publishing.withdraw(memory_id, actor=actor, reason=reason, at=self._services.clock())
+        await self._publishing.withdraw(_id(memory_id), actor=actor, reason=reason, at=self._services.clock())
 
     async def candidates(self, *, actor: str, uses: int = CRITICAL_USES) -> Sequence[Candidate]:
         """Memories of all users that at least ``uses`` turns used: to choose from (A-26). For supervisors."""
@@ -178,20 +190,19 @@ class Memory:
     async def audit(self, memory_id: UUID, *, actor: str) -> Sequence[AuditEntry]:
         """Who did what to a memory, also to one that is gone, oldest first. For supervisors."""
         await self._publishing.require_supervisor(actor)
-        return await read_audit(self._services.database, self._tenant, "user_memory", str(memory_id))
+        return await read_audit(self._services.database, self._tenant, "user_memory", str(_id(memory_id)))
 
     async def preferences(self, *, user: str) -> dict[str, Preference]:
         """Preferences that are in force, by key."""
         return await self._preferences.all(user, self._services.clock())
 
     async def correct_preference(self, key: str, value: Any, *, user: str) -> Preference:
-        """Set one preference, as the user says it; ``value`` is plain JSON data.
+        """Set one preference, as the user says it; ``value`` is plain JSON data, or a text that is read as such.
 
-        Raises InputError for a key or a value that cannot be kept.
+        Raises InputError for a key that cannot be kept, or a value that the key does not take.
         """
-        if not key.strip():
-            raise InputError(sentences("preference_key_missing"))
-        value = _plain(value)
+        checked_name("key", key)
+        value = preference_value(key, _plain(value))
         now = self._services.clock()
         quote = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         language = await asyncio.to_thread(detect_language, quote)
@@ -200,11 +211,17 @@ class Memory:
 
     async def forget_preference(self, key: str, *, user: str) -> bool:
         """Forget one preference; False when there is none of that key."""
+        if not isinstance(key, str) or storable(key) != key:
+            return False
         return await self._preferences.delete(user, key, self._services.clock())
 
     async def export(self, *, user: str) -> dict[str, Any]:
-        """Everything that is kept of the user, conversations included, as plain data by table (IM-43)."""
-        return dict(await export_user(self._services.database, self._tenant, user))
+        """What is kept of the user and is in force, conversations included, as plain data by table (IM-43).
+
+        All but the audit, roles and the copy of the platform's own data; see ``stores.portable.export_user``.
+        """
+        now = self._services.clock()
+        return dict(await export_user(self._services.database, self._tenant, user, now))
 
     async def export_db(self, path: Path, *, replace: bool = False) -> dict[str, int]:
         """Write the tenant's whole long-term memory into one SQLite file (OR-6). Returns rows by table.
@@ -253,9 +270,17 @@ class Memory:
             _log.warning("a user's vectors wait for the worker: %s", type(error).__name__)
 
 
+def _id(memory_id: UUID | str) -> UUID:
+    """A memory's id, also when it comes as text; raises InputError for what is none."""
+    try:
+        return memory_id if isinstance(memory_id, UUID) else UUID(memory_id)
+    except (AttributeError, TypeError, ValueError):
+        raise InputError(memory_sentences("memory_id_invalid", text=str(memory_id)[:60])) from None
+
+
 def _plain(value: Any) -> Any:
     """``value`` as JSON keeps it; raises InputError when it cannot."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         raise InputError(sentences("not_plain_data")) from None

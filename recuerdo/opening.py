@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from types import TracebackType
 
 from langchain_core.embeddings import Embeddings
@@ -11,7 +12,7 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from recuerdo.agent import Agent
-from recuerdo.graph.services import Parts, open_services, running_worker
+from recuerdo.graph.services import Parts, open_services, preview_stores, running_worker
 from recuerdo.graph.turn import build_turn_graph
 from recuerdo.nodes.check_tokens import refuse_unusable_packs
 from recuerdo.nodes.services import Clock, Services
@@ -44,6 +45,10 @@ class AgentOpening:
             # What a preview leaves behind goes with its agent (LA-7, C-14).
             preview = self._mode == "preview"
             saver = InMemorySaver() if preview else await open_saver(services.database)
+            if preview:
+                stores = preview_stores(settings, self._parts)
+                stack.push_async_callback(stores.aclose)
+                services = replace(services, stores=stores)
 
             async def provide() -> Services:
                 return services
@@ -51,7 +56,9 @@ class AgentOpening:
             tenant = self._tenant or settings.tenant
             await refuse_unusable_packs(services, tenant)
             assistant = self._assistant or services.plan.name
-            await stack.enter_async_context(running_worker(services, tenant, assistant))
+            if not preview:
+                # What a preview tries must not act on what is kept: a draft would read live conversations.
+                await stack.enter_async_context(running_worker(services, tenant, assistant))
             agent = Agent(services, build_turn_graph(provide, saver), tenant, assistant, self._mode)
             self._stack = stack.pop_all()
         return agent

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ValidationError
 
 from recuerdo.state.errors import InputError, SettingsError
-from recuerdo.state.key_events import hint
+from recuerdo.state.key_events import hint, removed_types
 from recuerdo.state.plan import Plan, first_fault, whole_numbers, with_setting
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.state.turn import Mode
@@ -74,9 +74,11 @@ class PanelGroup:
 class Panel:
     """The settings of a plan as the panel shows them. Immutable: a change gives another panel, with its draft."""
 
-    def __init__(self, plan: Plan, mode: Mode = "live") -> None:
+    def __init__(self, plan: Plan, mode: Mode = "live", in_force: Plan | None = None) -> None:
+        """``in_force`` is the plan that was changed, None: this one is it."""
         self.plan = plan
         self.mode = mode
+        self._in_force = in_force or plan
 
     @property
     def groups(self) -> tuple[PanelGroup, ...]:
@@ -97,7 +99,7 @@ class Panel:
         plan = self.plan
         for path, value in changes.items():
             plan = self._with(plan, path, value)
-        return Panel(plan, self.mode)
+        return Panel(plan, self.mode, self._in_force)
 
     def as_data(self) -> dict[str, Any]:
         """Everything as JSON data, texts in both languages."""
@@ -150,7 +152,11 @@ class Panel:
                 )
             case "key_events":
                 missing = hint(self.plan.key_events)
-                return (missing,) if missing else ()
+                removed = removed_types(self._in_force, self.plan)
+                return (
+                    *([_sentences("notice_types_removed", types=", ".join(removed))] if removed else []),
+                    *([missing] if missing else []),
+                )
             case _:
                 return ()
 

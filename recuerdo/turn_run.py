@@ -59,6 +59,7 @@ class TurnRun:
         self._ticket: UUID | None = None
         self._spoken: list[AnyMessage] = []
         self._waits = False
+        self._broke_on: str | None = None
         self._resumes: UUID | None = None
 
     @asynccontextmanager
@@ -98,9 +99,13 @@ class TurnRun:
                     else:
                         self._said.append(payload["text"] if payload["type"] == "token" else "")
                         yield TurnChunk(payload["type"], payload["text"], payload["data"])
+        except Exception as error:
+            # What no node has made a failure of: the kind of error only, its text may quote what users wrote.
+            self._broke_on = type(error).__name__
+            raise
         finally:
             if self._record is None and self._error is None and not self._waits:
-                await asyncio.shield(self._cancel())
+                await asyncio.shield(self._break_off())
         if self._error:
             raise _as_exception(self._error)
         if self._waits:
@@ -192,8 +197,10 @@ class TurnRun:
             pending=pending,
         )
 
-    async def _cancel(self) -> None:
-        """The consumer stopped, or the run broke down: close the turn's row and give the thread free."""
+    async def _break_off(self) -> None:
+        """The consumer stopped, or the run broke down: close the turn's row and give the thread free. A run that
+        broke down is a failed one, and evidence (OR-22).
+        """
         turn = self._work.get("turn")
         if turn is None:
             return
@@ -204,10 +211,13 @@ class TurnRun:
         now = services.clock()
         await self._leave_thread_clean(turn)
         text = "".join(self._said)
-        said = [NewMessage(f"{turn['id']}-cancelled", "assistant", text, now)] if text else []
+        said = [NewMessage(f"{turn['id']}-partial", "assistant", text, now)] if text else []
         usage = usage_of(self._work.get("usage", []), services.plan.prices)
         log = TurnLog(services.database, self._agent.tenant)
-        await log.cancel(UUID(turn["id"]), now, said, usage)
+        if self._broke_on is None:
+            await log.cancel(UUID(turn["id"]), now, said, usage)
+        else:
+            await log.fail(UUID(turn["id"]), now, self._broke_on, said, usage)
 
     async def _leave_thread_clean(self, turn: TurnInfo) -> None:
         """As after a failure: the user's message and what tools did stay, in short; nothing of level 1 does."""

@@ -4,6 +4,7 @@ What an event is, which words it takes, what a change does to it and in which or
 every store and every writer means the same.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -40,6 +41,8 @@ MOST_ENTITIES = 20
 _QUOTED = 100
 """Characters of a wrong value that an error repeats."""
 
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -75,6 +78,7 @@ class NewEvent:
     confidence: float = 1.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "type", _name("event_type", self.type))
         _check_texts(self.summary, self.entities)
         if not 0 <= self.confidence <= 1:
             raise InputError(_sentences("event_confidence"))
@@ -140,11 +144,19 @@ class KeyEvent:
 
 @dataclass(frozen=True)
 class EventFilter:
-    """Which events: of that type, of that status. ``closed``: the closed ones too, while they are kept."""
+    """Which events: of that type, of that status. ``closed``: the closed ones too, while they are kept.
+
+    Raises InputError for a type that is no text which can be kept, and for another status.
+    """
 
     type: str | None = None
     status: EventStatus | None = None
     closed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", asked_type(self.type))
+        if self.status is not None:
+            named_status(self.status)
 
 
 @dataclass(frozen=True)
@@ -213,6 +225,18 @@ def named_type(name: str, settings: KeyEventSettings) -> str:
     return same_letters
 
 
+def asked_type(name: str | None) -> str | None:
+    """A type to look for, in the encoding of the dictionary; it need not be in it any more (IM-18). InputError for
+    what is no text that can be kept."""
+    return None if name is None else _name("event_type", name)
+
+
+def require_text(name: str, text: str | None) -> None:
+    """Raise InputError that names a text which is none, empty, or cannot be kept."""
+    if text is not None:
+        _name(name, text)
+
+
 def named_status(word: str) -> EventStatus:
     """One of the four statuses (IM-2); InputError that lists them otherwise."""
     return _one_of("status", word, STATUSES)
@@ -225,7 +249,7 @@ def named_priority(severity: str) -> EventPriority:
 
 def require_aware(name: str, instant: datetime | None) -> None:
     """Raise InputError that names a date and time without a time zone."""
-    if instant is not None and instant.tzinfo is None:
+    if instant is not None and (not isinstance(instant, datetime) or instant.tzinfo is None):
         raise InputError(_sentences("event_time_naive", name=name))
 
 
@@ -273,6 +297,12 @@ def type_removed(event: KeyEvent, settings: KeyEventSettings) -> bool:
     return event.type not in {event_type.name for event_type in settings.types}
 
 
+def removed_types(before: Plan, after: Plan) -> tuple[str, ...]:
+    """Types of ``before`` that the dictionary of ``after`` no longer has: to be confirmed where events have them."""
+    kept = {event_type.name for event_type in after.key_events.types}
+    return tuple(kind.name for kind in before.key_events.types if kind.name not in kept)
+
+
 def event_data(event: KeyEvent, settings: KeyEventSettings) -> dict[str, Any]:
     """The event as JSON data with everything that is known of it (IM-1); its history when it was read."""
     data: dict[str, Any] = {
@@ -316,6 +346,7 @@ def _one_of(name: str, word: str, allowed: Sequence[_Word]) -> _Word:
     for known in allowed:
         if word == known:
             return known
+    word = str(word)
     listed = ", ".join(f"'{known}'" for known in allowed)
     raise InputError(_sentences("event_word_invalid", name=name, word=_short(word), allowed=listed))
 
@@ -327,6 +358,12 @@ def _check_texts(summary: str, entities: Sequence[str]) -> None:
         raise InputError(_sentences("event_entities_many", most=MOST_ENTITIES))
     if any(not entity.strip() or len(entity) > LONGEST_ENTITY for entity in entities):
         raise InputError(_sentences("event_text_length", name="entities", longest=LONGEST_ENTITY))
+
+
+def _name(name: str, text: str) -> str:
+    if not isinstance(text, str) or not text or _UNSTORABLE.search(text):
+        raise InputError(_sentences("event_text_invalid", name=name))
+    return unicodedata.normalize("NFC", text)
 
 
 def _short(text: str) -> str:

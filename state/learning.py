@@ -54,7 +54,7 @@ class Finding(TypedDict):
     effect: dict[str, float]
     user: str | None
     idle: NotRequired[IdleTool]
-    ambiguous: NotRequired[AmbiguousTurn]
+    ambiguous: NotRequired[list[AmbiguousTurn]]
 
 
 class LearningState(TypedDict, total=False):

@@ -279,15 +279,35 @@ RuleId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 
 
 class AutoApproveRule(_Part):
-    """Lets a call of a four-eyes tool pass without a person when all conditions hold (OR-33)."""
+    """Lets a call of a four-eyes tool pass without a person when all conditions hold (OR-33).
+
+    ``arguments`` are the names of all that a call gives, no more and no fewer, null counting as not given; those
+    that no condition looks at are a text or a number. None: whoever wrote the rule lets anything else stand in it.
+    """
 
     id: RuleId
     tool: Text
     when: tuple[Condition, ...] = Field(min_length=1)
+    arguments: tuple[Text, ...] | None = None
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Whether it lets this call pass."""
-        return tool == self.tool and all(condition.holds(arguments) for condition in self.when)
+        return tool == self.tool and self.within(arguments) and self._knows(arguments)
+
+    def within(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call is within the limits, whatever else it gives."""
+        return all(condition.holds(arguments) for condition in self.when)
+
+    def _knows(self, arguments: Mapping[str, Any]) -> bool:
+        if self.arguments is None:
+            return True
+        given = {name: value for name, value in arguments.items() if value is not None}
+        looked_at = {condition.field for condition in self.when}
+        return given.keys() == set(self.arguments) and all(
+            isinstance(value, str) or _is_number(value)
+            for name, value in given.items()
+            if name not in looked_at
+        )
 
 
 class Expectation(_Part):

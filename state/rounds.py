@@ -72,15 +72,15 @@ def visible_history(past: Sequence[AnyMessage], memory: Memory) -> list[list[Any
     """The rounds before the current message that may enter the prompt, oldest first.
 
     Rounds choose the candidates and the cap chooses what is verbatim (C-1); older rounds are plain text,
-    the newest ``full_context`` ones keep their tool traces. Questions that wait for their answer belong to
-    the present round: they are shown, and count as no round (LA-3). With short-term memory off: nothing
-    (C-28).
+    the newest ``full_context`` ones keep their tool traces. What broke off without an answer is shown and
+    counts as no round, whether tools were called or not (LA-3); its trace counts as one: what was done must be
+    known. With short-term memory off: nothing (C-28).
     """
     if not memory.short_term.enabled:
         return []
     rounds = split_rounds(past)
+    rounds = rounds[_start_of_newest(rounds, memory.short_term.rounds) :]
     waiting = int(_only_questions(rounds[-1] if rounds else None))
-    rounds = rounds[-(memory.short_term.rounds + waiting) :]
     traced_from = len(rounds) - waiting - memory.full_context.rounds
     shown = [
         list(messages) if index >= traced_from and whole_trace(messages) else plain(messages)
@@ -91,6 +91,18 @@ def visible_history(past: Sequence[AnyMessage], memory: Memory) -> list[list[Any
     if cap is not None and visible and chat_count(visible[0]) >= cap:
         return [plain(visible[0])[-(cap - 1) :]]
     return visible
+
+
+def is_answered(messages: Sequence[AnyMessage]) -> bool:
+    """Whether a round is finished: it ends with an answer, not with a question, a call or a result (LA-3)."""
+    newest = messages[-1] if messages else None
+    return isinstance(newest, AIMessage) and not newest.tool_calls
+
+
+def _start_of_newest(rounds: Sequence[Sequence[AnyMessage]], count: int) -> int:
+    """Where the newest ``count`` finished rounds begin, at least one."""
+    finished = [place for place, messages in enumerate(rounds) if is_answered(messages)]
+    return finished[-count] if len(finished) >= count else 0
 
 
 def _newest_within(rounds: list[list[AnyMessage]], max_messages: int | None) -> list[list[AnyMessage]]:
@@ -115,7 +127,7 @@ def window_cut(messages: Sequence[AnyMessage], memory: Memory) -> int:
     than the configured rounds leaves at once, since it will not be shown again (C-1). The newest round stays.
     """
     rounds = split_rounds(messages)
-    kept = rounds[-memory.short_term.rounds :]
+    kept = rounds[_start_of_newest(rounds, memory.short_term.rounds) :]
     cap = memory.short_term.max_messages
     if cap is not None and chat_count([m for r in kept for m in r]) >= cap:
         kept = _newest_within(kept[-ROUNDS_KEPT_AT_A_CUT:], cap)

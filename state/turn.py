@@ -55,7 +55,8 @@ class Summary(TypedDict):
 class PendingMemory(TypedDict):
     """A memory that is stored once the user has said yes (IM-34); its text holds nothing sensitive.
 
-    ``supersedes`` names memories, by their ids, whose place it takes. ``confidence`` 0 to 1, None: inferred.
+    ``supersedes`` names memories, by their ids, whose place it takes; ``updates`` the one that only gets this text
+    and stays what it is (ET-12). ``confidence`` 0 to 1, None: inferred.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class PendingMemory(TypedDict):
     message_id: str | None
     metadata: dict[str, Any]
     supersedes: list[str]
+    updates: NotRequired[str | None]
 
 
 class TurnInfo(TypedDict):

@@ -129,12 +129,16 @@ class LangChainEmbedder:
 
 
 def _name_of(embeddings: "Embeddings") -> str:
-    """Class and model; the model's name stands under one of these in LangChain's integrations."""
-    attributes = ("model", "model_name", "model_id", "deployment")
+    """Class, model and the length that was asked for, under whatever name LangChain's integrations give them."""
+    model = _first_of(embeddings, str, "model", "model_name", "model_id", "deployment")
+    length = _first_of(embeddings, int, "dimensions", "output_dimensionality", "truncate_dim")
+    return ":".join(str(part) for part in (type(embeddings).__name__, model, length) if part)
+
+
+def _first_of(embeddings: "Embeddings", kind: type, *attributes: str) -> object:
+    """The first of these attributes that holds something of this kind."""
     values = (getattr(embeddings, attribute, None) for attribute in attributes)
-    model = next((value for value in values if isinstance(value, str) and value), None)
-    kind = type(embeddings).__name__
-    return f"{kind}:{model}" if model else kind
+    return next((value for value in values if isinstance(value, kind) and value), None)
 
 
 def _unit_length(vector: Sequence[float]) -> list[float]:

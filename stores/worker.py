@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from recuerdo.state.errors import StoreError
 from recuerdo.stores.chroma import EmbedderChanged, VectorIndex, VectorItem
 from recuerdo.stores.embeddings import Embedder
 from recuerdo.stores.postgres.checkpoints import prune, remove_leftovers
@@ -32,6 +33,9 @@ from recuerdo.stores.reindex import restore_lost
 
 _log = logging.getLogger(__name__)
 
+Collection = tuple[str, str]
+"""Tenant and assistant: what shares a collection of the index."""
+
 VectorLike = TypeVar("VectorLike", WaitingVector, VectorDeletion)
 
 ACTOR = "worker"
@@ -41,6 +45,7 @@ _PERIODS = {
     "abandoned_turns": timedelta(minutes=1),
     "vector_deletions": timedelta(seconds=30),
     "lost_vectors": timedelta(hours=1),
+    "deleted_vectors": timedelta(hours=1),
     "vectors": timedelta(seconds=30),
     "leftovers": timedelta(minutes=10),
     "checkpoints": timedelta(hours=1),
@@ -92,8 +97,9 @@ class Worker:
         self._jobs: dict[str, Callable[[datetime], Awaitable[object]]] = {
             "abandoned_turns": lambda now: fail_abandoned(database, now),
             "vector_deletions": self._delete_vectors,
-            "lost_vectors": lambda now: restore_lost(database, index, now),
+            "lost_vectors": lambda now: restore_lost(database, index, embedder, now),
             "vectors": lambda now: index_waiting(database, index, embedder),
+            "deleted_vectors": lambda now: _purge(index),
             "leftovers": lambda now: remove_leftovers(database),
             "checkpoints": lambda now: prune(database),
             expired: lambda now: _delete_expired(database, now, tenant, spared),
@@ -146,12 +152,24 @@ async def _delete_expired(
     await delete_expired_evidence(database, now, tenant=tenant, spared=spared)
 
 
+async def _purge(index: VectorIndex) -> None:
+    if not index.unavailable:
+        await index.purge()
+
+
 async def index_waiting(database: Database, index: VectorIndex, embedder: Embedder) -> None:
-    """Bring what waits into the index, at most some 10,000 vectors. Raises StoreError as ``index_vectors``."""
+    """Bring what waits into the index, at most some 10,000 vectors. Raises StoreError as ``index_vectors``.
+
+    A collection that the index does not take does not hold up the others.
+    """
+    failed: dict[Collection, StoreError] = {}
     for _ in range(_BATCHES_PER_RUN):
-        waiting = await waiting_vectors(database, limit=_BATCH)
-        if not waiting or not await index_vectors(database, index, embedder, waiting):
-            return
+        waiting = await waiting_vectors(database, limit=_BATCH, left_out=failed)
+        if not waiting or index.unavailable:
+            break
+        failed |= await _write(database, index, await _embedded(database, embedder, waiting))
+    for error in failed.values():
+        raise error
 
 
 async def index_vectors(
@@ -162,28 +180,56 @@ async def index_vectors(
     For the end of a turn and for the worker alike. Returns how many are in the index now: 0 while it is
     unavailable, they go on waiting. Raises StoreError when the index or the embedder does not answer.
     """
-    if index.unavailable:
+    if index.unavailable or not waiting:
         return 0
     ready = await _embedded(database, embedder, waiting)
-    for (tenant, assistant), group in _by_collection(ready):
-        items = [VectorItem(str(v.id), v.user, v.embedding) for v in group if v.embedding is not None]
-        try:
-            await index.upsert(tenant, assistant, items)
-        except EmbedderChanged:
-            # The index was another model's. Everything in it is written anew, this batch first.
-            await index.reset(tenant, assistant)
-            await mark_all_waiting(database, tenant, assistant, group[0].since)
-            await index.upsert(tenant, assistant, items)
-    # What was forgotten while its vector was being written.
-    for (tenant, assistant), gone in _by_collection(await mark_indexed(database, ready)):
-        await index.delete(tenant, assistant, [str(vector.id) for vector in gone])
+    for error in (await _write(database, index, ready)).values():
+        raise error
     return len(ready)
+
+
+async def _write(
+    database: Database, index: VectorIndex, ready: Sequence[WaitingVector]
+) -> dict[Collection, StoreError]:
+    """Write into every collection that takes its vectors; returns those that do not, and why."""
+    failed: dict[Collection, StoreError] = {}
+    written: list[WaitingVector] = []
+    for collection, group in _by_collection(ready):
+        try:
+            await _write_collection(database, index, collection, group)
+            written += group
+        except StoreError as error:
+            failed[collection] = error
+    # What was forgotten while its vector was being written.
+    for (tenant, assistant), gone in _by_collection(await mark_indexed(database, written)):
+        await index.delete(tenant, assistant, [str(vector.id) for vector in gone])
+    return failed
+
+
+async def _write_collection(
+    database: Database, index: VectorIndex, collection: Collection, group: Sequence[WaitingVector]
+) -> None:
+    tenant, assistant = collection
+    items = [VectorItem(str(v.id), v.user, v.embedding) for v in group if v.embedding is not None]
+    try:
+        await index.upsert(tenant, assistant, items)
+    except EmbedderChanged:
+        # The index was another model's. Everything in it is written anew, this batch first.
+        await index.reset(tenant, assistant)
+        await mark_all_waiting(database, tenant, assistant, group[0].since)
+        await index.upsert(tenant, assistant, items)
 
 
 async def _embedded(
     database: Database, embedder: Embedder, waiting: Sequence[WaitingVector]
 ) -> list[WaitingVector]:
-    missing = [v for v in waiting if v.embedding is None or v.embedder != embedder.name]
+    # One model of a name may give vectors of several lengths.
+    dimensions = embedder.dimensions or len(await embedder.embed_query(waiting[0].text))
+    missing = [
+        v
+        for v in waiting
+        if v.embedding is None or v.embedder != embedder.name or len(v.embedding) != dimensions
+    ]
     if not missing:
         return list(waiting)
     embeddings = await embedder.embed([vector.text for vector in missing])
@@ -197,9 +243,9 @@ async def _embedded(
 
 def _by_collection(
     vectors: Iterable[VectorLike],
-) -> Iterable[tuple[tuple[str, str], list[VectorLike]]]:
-    """Group by tenant and assistant: what shares a collection of the index."""
-    groups: defaultdict[tuple[str, str], list[VectorLike]] = defaultdict(list)
+) -> Iterable[tuple[Collection, list[VectorLike]]]:
+    """Group by collection."""
+    groups: defaultdict[Collection, list[VectorLike]] = defaultdict(list)
     for vector in vectors:
         groups[vector.tenant, vector.assistant].append(vector)
     return groups.items()

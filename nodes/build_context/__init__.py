@@ -1,6 +1,9 @@
 """Step 2 of the turn: load the context and turn it into blocks (RF-47). One file per step a to h."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
+from decimal import localcontext
+from functools import partial
 from typing import Any
 
 from recuerdo.nodes.build_context.alerts import alert_blocks
@@ -8,25 +11,28 @@ from recuerdo.nodes.build_context.conflicts import Conflict, find_conflicts, not
 from recuerdo.nodes.build_context.conversation import conversation_blocks
 from recuerdo.nodes.build_context.document import context_document
 from recuerdo.nodes.build_context.education import education_blocks
+from recuerdo.nodes.build_context.figures import EXACT
 from recuerdo.nodes.build_context.gather import gather
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks, split_present
 from recuerdo.nodes.build_context.instructions import instruction_blocks
 from recuerdo.nodes.build_context.key_events import key_event_blocks
-from recuerdo.nodes.build_context.market import market_blocks
+from recuerdo.nodes.build_context.market import MARKET_PARTS
 from recuerdo.nodes.build_context.memories import memory_blocks
 from recuerdo.nodes.build_context.packs import load_packs, pack_blocks
 from recuerdo.nodes.build_context.portfolio import portfolio_blocks
 from recuerdo.nodes.build_context.preferences import preference_blocks
 from recuerdo.nodes.build_context.profile import profile_blocks
 from recuerdo.nodes.build_context.role import role_blocks
-from recuerdo.nodes.build_context.signals import signal_blocks
+from recuerdo.nodes.build_context.signals import signal_blocks, without_signals
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.failure import failed
 from recuerdo.state.blocks import Block, CountTokens, current
 from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.turn import BuildStep, ProviderCall, TurnState, TurnUpdate, Work
 from recuerdo.stores.packs import Pack
+
+_log = logging.getLogger(__name__)
 
 _PROVIDERS = {
     "market": "calendar",
@@ -51,7 +57,9 @@ async def build_context(state: TurnState, call: Call) -> TurnUpdate:
     work = state["work"] or Work()
     conflicts = find_conflicts(data.memories, packs)
     await note_conflicts(conflicts, work, call)
-    blocks = _blocks(data, packs, conflicts, state, call, count)
+    with localcontext(EXACT):
+        blocks = _blocks(data, packs, conflicts, state, call, count)
+        document = _document(data, state, call)
     shown = {memory_id for block in blocks if block["name"] == "memories" for memory_id in block["ids"]}
     return {
         "work": {
@@ -61,7 +69,7 @@ async def build_context(state: TurnState, call: Call) -> TurnUpdate:
             "intent": data.intent,
             "intent_confidence": data.intent_confidence,
             "topic": data.topic,
-            "context": _document(data, state, call),
+            "context": document,
             "trace": [_sized(step, blocks) for step in data.trace],
             "providers": [_counted(provider, blocks) for provider in data.providers],
             "unavailable": _unavailable(data),
@@ -92,7 +100,8 @@ def _blocks(
     assert work is not None, "receive has run"
     past, present = split_present(state["messages"], work["turn"]["message_id"])
     preview = call.caller.mode == "preview"
-    history = Past([] if preview else past, "" if preview else _left_window(state), data.lasting_language)
+    shown = past if data.signals_allowed else without_signals(past, data.lasting_language)
+    history = Past([] if preview else shown, "" if preview else _left_window(state), data.lasting_language)
     rounds = history_blocks(history, plan, count)
     # What was remembered from a message that stands there word for word would be said twice.
     said = {message.id for block in rounds for message in current(block)["messages"]}
@@ -101,35 +110,58 @@ def _blocks(
     recalled = [
         m for m in data.memories if m.message_id not in said and (off is None or m.conversation != off)
     ]
+    text = work["turn"]["text"]
+    memories = with_notes(recalled, conflicts, data.language)
+    fixed = (plan.disclaimer.es, plan.disclaimer.en)
+    facts: list[tuple[str, Callable[[], list[Block]]]] = [
+        ("profile", lambda: profile_blocks(data, count)),
+        ("preferences", lambda: preference_blocks(data, count)),
+        ("history", lambda: _conversation(data, state, call, count)),
+        *((name, partial(build, data, count)) for name, build in MARKET_PARTS.items()),
+        ("positions", lambda: portfolio_blocks(data, count)),
+        ("alerts", lambda: alert_blocks(data, count)),
+        ("signals", lambda: signal_blocks(data, count)),
+        ("education", lambda: education_blocks(data, count)),
+        (
+            "memories",
+            lambda: memory_blocks(memories, data.phrasing, plan.memory.recall_tokens, count, fixed=fixed),
+        ),
+        ("key_events", lambda: key_event_blocks(data.key_events, text, data.phrasing, count)),
+    ]
     return [
         *role_blocks(plan, count),
         *pack_blocks(packs, plan, count),
-        *profile_blocks(data, count),
-        *preference_blocks(data, count),
         *rounds,
-        *conversation_blocks(
-            data,
-            call.caller.conversation,
-            state.get("messages_count") or 0,
-            [topic["label"] for topic in state.get("topics") or []],
-            count,
-        ),
-        *market_blocks(data, count),
-        *portfolio_blocks(data, count),
-        *alert_blocks(data, count),
-        *signal_blocks(data, count),
-        *education_blocks(data, count),
-        *memory_blocks(
-            with_notes(recalled, conflicts, data.language),
-            data.phrasing,
-            plan.memory.recall_tokens,
-            count,
-            fixed=(plan.disclaimer.es, plan.disclaimer.en),
-        ),
-        *key_event_blocks(data.key_events, work["turn"]["text"], data.phrasing, count),
+        *(block for name, build in facts for block in _written(name, build, data)),
+        # After all others, for they say which of them are away.
         *instruction_blocks(data, plan, count),
         *present_blocks(present, data.language, count),
     ]
+
+
+def _written(name: str, build: Callable[[], list[Block]], data: Gathered) -> list[Block]:
+    """What ``build`` writes of the facts of one source; a fault in it costs them, never the turn (IM-40, RF-63)."""
+    try:
+        return build()
+    except Exception as error:
+        # Only its kind: the text may quote what users wrote.
+        _log.error("building the context: writing %s failed: %s", name, type(error).__name__)
+        data.unavailable[name] = f"{name}: {type(error).__name__}"
+        return []
+
+
+def _conversation(data: Gathered, state: TurnState, call: Call, count: CountTokens) -> list[Block]:
+    """Which conversation this is and, unless short-term memory is off, how far it has come (LA-5, C-28)."""
+    blocks = conversation_blocks(
+        data,
+        call.caller.conversation,
+        state.get("messages_count") or 0,
+        [topic["label"] for topic in state.get("topics") or []],
+        count,
+    )
+    if call.services.plan.memory.short_term.enabled:
+        return blocks
+    return [block for block in blocks if block["section"] != "turn"]
 
 
 def _left_window(state: TurnState) -> str:

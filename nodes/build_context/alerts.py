@@ -7,7 +7,7 @@ from decimal import Decimal
 from recuerdo.nodes.build_context.freshness import stale_note
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.phrasing import fenced
-from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_rung
+from recuerdo.state.blocks import REMOVED, Block, CountTokens, Rung, make_block, text_rung
 from recuerdo.stores.sources.rows import Alert, Quote
 
 _HOLDS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
@@ -16,6 +16,9 @@ _HOLDS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
 }
+
+MOST_ALERTS = 20
+"""Alerts told one by one, of the turn's symbols and beside them."""
 
 
 def related_alerts(data: Gathered) -> list[Alert]:
@@ -32,20 +35,26 @@ def alert_blocks(data: Gathered, count: CountTokens) -> list[Block]:
     blocks = []
     if related:
         rungs = [
-            text_rung("full", fenced("alerts", [_line(data, alert) for alert in related]), count),
-            text_rung("essentials", fenced("alerts", [_short(data, a) for a in related]), count, floor=True),
+            _rung("full", "alerts", [_line(data, alert) for alert in related], data, count),
+            _rung("essentials", "alerts", [_short(data, a) for a in related], data, count, floor=True),
             REMOVED,
         ]
         blocks.append(make_block("alerts", "high", "turn", rungs, source="alerts", order=20, relevance=1.5))
     if others:
         lines = [_short(data, alert) for alert in others]
         rungs = [
-            text_rung("full", fenced("other_alerts", lines), count),
+            _rung("full", "other_alerts", lines, data, count),
             text_rung("one line", fenced("other_alerts", lines[:1]), count),
             REMOVED,
         ]
         blocks.append(make_block("other_alerts", "medium", "turn", rungs, source="alerts", order=10))
     return blocks
+
+
+def _rung(
+    name: str, part: str, lines: list[str], data: Gathered, count: CountTokens, *, floor: bool = False
+) -> Rung:
+    return text_rung(name, fenced(part, data.phrasing.capped(lines, MOST_ALERTS)), count, floor=floor)
 
 
 def is_reached(alert: Alert, price: Decimal) -> bool:

@@ -22,7 +22,18 @@ def asked_kinds(text: str) -> frozenset[AskedKind]:
     return frozenset(kind for kind, pattern in _patterns().items() if pattern.search(folded))
 
 
+def tells_of_signals(text: str) -> bool:
+    """Whether a sentence of a reply to a request with signals speaks of one."""
+    folded = comparable(plain(text)).replace("-", " ")
+    return bool(_patterns()["signals"].search(folded) or _any_of("signals_told").search(folded))
+
+
 @cache
 def _patterns() -> Mapping[AskedKind, re.Pattern[str]]:
+    return {kind: _any_of(kind) for kind in get_args(AskedKind)}
+
+
+@cache
+def _any_of(group: str) -> re.Pattern[str]:
     raw = yaml.safe_load((files(__package__) / "asked.yaml").read_text(encoding="utf-8"))
-    return {kind: re.compile("|".join(f"(?:{one})" for one in raw[kind])) for kind in get_args(AskedKind)}
+    return re.compile("|".join(f"(?:{one})" for one in raw[group]))

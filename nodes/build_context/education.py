@@ -7,6 +7,9 @@ from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_
 from recuerdo.stores.sources.rows import CourseProgress
 
 COMPLETE = 100
+MOST_COURSES = 10
+"""Courses told one by one, the active ones first."""
+
 _READ = 2000
 
 
@@ -32,7 +35,7 @@ def education_blocks(data: Gathered, count: CountTokens) -> list[Block]:
     if not lines:
         return []
     rungs = [
-        text_rung("full", fenced("education", lines), count),
+        text_rung("full", fenced("education", data.phrasing.capped(lines, MOST_COURSES)), count),
         text_rung("one line", fenced("education", lines[:1]), count),
         REMOVED,
     ]

@@ -6,9 +6,16 @@ converted: there is no rate, so a quote in another currency than the position's 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from recuerdo.stores.sources.rows import Position, Quote
+
+EXACT = Context(prec=200)
+"""What figures are computed and written under.
+
+Rows have at most 18 digits before the point and 40 behind it, so that no product, sum or per cent of them needs
+more; under Python's 28 the largest of them could not be rounded to cents.
+"""
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -12,19 +13,27 @@ from uuid import UUID
 from langchain_core.messages import HumanMessage
 
 from recuerdo.nodes.build_context.asked import asked_kinds
+from recuerdo.nodes.build_context.by_symbol import BySymbol
+from recuerdo.nodes.build_context.exchanges import named_exchanges
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.history import split_present
 from recuerdo.nodes.build_context.instructions import exchange_of
 from recuerdo.nodes.build_context.intent import Intent, read_intent
 from recuerdo.nodes.build_context.memories import recalled_at_most
-from recuerdo.nodes.build_context.symbols import asks_for_rank, instrument
-from recuerdo.nodes.build_context.symbols.holdings import symbols_by_value
+from recuerdo.nodes.build_context.symbols import (
+    Standings,
+    asks_for_holdings,
+    asks_for_rank,
+    find_symbols,
+    instrument,
+)
+from recuerdo.nodes.build_context.symbols.holdings import standings_of
 from recuerdo.nodes.build_context.topic import as_state, understand
 from recuerdo.nodes.call import Call
 from recuerdo.state.errors import InputError, RecuerdoError
 from recuerdo.state.key_events import KeyEvent, Origin, Owner, are_active
 from recuerdo.state.limits import FREQUENT_MENTIONS
-from recuerdo.state.turn import BuildStep, ProviderCall, TurnState
+from recuerdo.state.turn import BuildStep, ProviderCall, Topic, TurnState
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.postgres.platform import Alert, EconomicEvent, Position
 from recuerdo.stores.recall.search import Recall
@@ -49,20 +58,100 @@ async def gather(state: TurnState, call: Call) -> Gathered:
     data = Gathered(
         now=datetime.fromisoformat(turn["now"]),
         language=turn["language"],
+        plan_language=call.services.plan.language,
         intent=intent.name,
         intent_confidence=intent.confidence,
         text=turn["text"],
         asked=asked_kinds(turn["text"]),
     )
     steps: dict[str, Fetched] = {}
-    await _load_person(data, state, call, steps)
-    await _resolve(data, state, call, steps)
-    await _load_market(data, call, steps)
+    market = _Market.of(data, call)
+    try:
+        glance = await asyncio.to_thread(_glance, data, state, call)
+        market.begin(glance.likely)
+        await _load_person(data, state, call, steps, market, glance)
+        await _resolve(data, state, call, steps, market)
+        await _load_market(data, call, steps, market)
+    finally:
+        await market.close()
     data.trace = [_build_step(name, steps[name]) for name in STEPS]
     return data
 
 
-async def _load_person(data: Gathered, state: TurnState, call: Call, steps: dict[str, Fetched]) -> None:
+@dataclass(frozen=True)
+class _Market:
+    """What is asked by symbol: it begins as soon as a symbol is known, beside what is asked of the person."""
+
+    quotes: BySymbol
+    signals: BySymbol
+
+    @classmethod
+    def of(cls, data: Gathered, call: Call) -> "_Market":
+        def ask(name: str) -> BySymbol:
+            return BySymbol(
+                lambda symbols: call.services.sources.fetch(name, _query(data, call, symbols)),
+            )
+
+        return cls(ask("quotes"), ask("signals"))
+
+    def begin(self, symbols: Iterable[str]) -> None:
+        """Ask for both. Whether the user may see signals is known later: what he may not see goes no farther."""
+        self.quotes.begin(symbols)
+        self.signals.begin(symbols)
+
+    async def close(self) -> None:
+        """End what nobody waits for any more."""
+        await self.quotes.close()
+        await self.signals.close()
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """What a turn may know of the rounds before it; nothing with short-term memory off or in a preview (C-28)."""
+
+    topics: Sequence[Topic] = ()
+    messages: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, state: TurnState, call: Call) -> "_Earlier":
+        work = state["work"]
+        assert work is not None, "receive has run"
+        if call.caller.mode == "preview" or not call.services.plan.memory.short_term.enabled:
+            return cls()
+        past, _ = split_present(state["messages"], work["turn"]["message_id"])
+        said = [str(message.text) for message in past if isinstance(message, HumanMessage)]
+        return cls(state.get("topics") or [], said)
+
+
+@dataclass(frozen=True)
+class _Glance:
+    """What the message shows before anything is loaded, so that what it needs is asked for at once.
+
+    ``likely`` is what it names, else what was spoken of until now; ``of_holdings``: it asks for what is held.
+    """
+
+    likely: Sequence[str]
+    of_holdings: bool
+
+
+def _glance(data: Gathered, state: TurnState, call: Call) -> _Glance:
+    work, earlier = state["work"] or {}, _Earlier.of(state, call)
+    if "topic" in work:
+        return _Glance(work["symbols"], of_holdings=False)
+    named = [one.symbol for one in find_symbols(data.text) if one.certain]
+    spoken_of = earlier.topics[-1]["symbols"] if earlier.topics else ()
+    of_holdings = "signals" in data.asked or asks_for_holdings(data.text, earlier.messages)
+    return _Glance(named or spoken_of, of_holdings=not named and of_holdings)
+
+
+async def _load_person(
+    data: Gathered,
+    state: TurnState,
+    call: Call,
+    steps: dict[str, Fetched],
+    market: _Market,
+    glance: _Glance,
+) -> None:
     """Everything that needs no symbols: what is the person's own, memories, economic events."""
     query = _query(data, call, ())
     fetch = call.services.sources.fetch
@@ -70,7 +159,7 @@ async def _load_person(data: Gathered, state: TurnState, call: Call, steps: dict
         profile=fetch("profile", query),
         preferences=_timed("preferences", _preferences(data, call)),
         history=_timed("history", _started_at(call)),
-        positions=fetch("positions", query),
+        positions=_positions(data, call, market, glance),
         alerts=fetch("alerts", query),
         education=fetch("education", query),
         events=fetch("events", query),
@@ -79,7 +168,6 @@ async def _load_person(data: Gathered, state: TurnState, call: Call, steps: dict
         **_asked_for_key_events(call),
     )
     data.profile = found["profile"].value
-    data.positions = [_spelled(one) for one in found["positions"].value or () if one.quantity]
     active = (alert for alert in found["alerts"].value or () if alert.active and alert.triggered_at is None)
     data.alerts = [_spelled(alert) for alert in active]
     data.education = list(found["education"].value or ())
@@ -92,6 +180,16 @@ async def _load_person(data: Gathered, state: TurnState, call: Call, steps: dict
     steps.update({name: fetched for name, fetched in found.items() if name in STEPS})
     for name, fetched in found.items():
         _note(data, name, fetched)
+
+
+async def _positions(data: Gathered, call: Call, market: _Market, glance: _Glance) -> Fetched:
+    """What is held; its prices begin at once, so that a question about it waits for two sources, not for three."""
+    fetched = await call.services.sources.fetch("positions", _query(data, call, ()))
+    data.positions = [_spelled(one) for one in fetched.value or () if one.quantity]
+    market.quotes.begin(data.held)
+    if glance.of_holdings:
+        market.signals.begin(data.held)
+    return fetched
 
 
 def _spelled(row: Held) -> Held:
@@ -111,10 +209,14 @@ def _upcoming(events: Iterable[EconomicEvent], data: Gathered) -> list[EconomicE
     return sorted((e for e in events if e.date >= today), key=lambda event: (event.date, event.event))
 
 
-async def _resolve(data: Gathered, state: TurnState, call: Call, steps: dict[str, Fetched]) -> None:
+async def _resolve(
+    data: Gathered, state: TurnState, call: Call, steps: dict[str, Fetched], market: _Market
+) -> None:
     """Step d, once per turn: a later pass of the tool loop keeps what was understood."""
-    started = time.perf_counter()
     work = state["work"] or {}
+    # The wait for prices is booked on them.
+    standings = Standings() if "topic" in work else await _standings(data, state, call, market)
+    started = time.perf_counter()
     if "topic" in work:
         data.symbols, data.resolved_by, data.topic = (
             tuple(work["symbols"]),
@@ -122,51 +224,51 @@ async def _resolve(data: Gathered, state: TurnState, call: Call, steps: dict[str
             work["topic"],
         )
     else:
-        await _understand(data, state, call)
+        await _understand(data, state, call, standings)
     data.unknown_symbols = tuple(symbol for symbol in data.symbols if instrument(symbol) is None)
     ms = round((time.perf_counter() - started) * 1000, 3)
     steps["symbols"] = Fetched(data.symbols, "ok" if data.symbols else "empty", ms)
 
 
-async def _understand(data: Gathered, state: TurnState, call: Call) -> None:
+async def _understand(data: Gathered, state: TurnState, call: Call, standings: Standings) -> None:
     """What the message is about, beside what the conversation was about until now."""
     work = state["work"]
     assert work is not None, "receive has run"
     turn = work["turn"]
-    preview = call.caller.mode == "preview"
-    past, _ = split_present([] if preview else state["messages"], turn["message_id"])
+    earlier = _Earlier.of(state, call)
     reading, likeness = await understand(
         turn["text"],
         turn["redacted"],
         turn["language"],
         Intent(data.intent, data.intent_confidence),
-        topics=state.get("topics") or [],
+        topics=earlier.topics,
         held=data.held,
-        before=[str(message.text) for message in past if isinstance(message, HumanMessage)],
+        before=earlier.messages,
         embedder=call.services.embedder,
-        by_value=await _by_value(data, call),
+        standings=standings,
+        home=data.home_currency,
     )
     data.symbols, data.resolved_by = reading.symbols, reading.how
     data.topic = as_state(reading, likeness)
 
 
-async def _by_value(data: Gathered, call: Call) -> tuple[str, ...]:
-    """What is held, the highest market value first, where the message asks for it: the quotes stay cached."""
-    if not data.held or not asks_for_rank(data.text):
-        return ()
-    fetched = await call.services.sources.fetch("quotes", _query(data, call, data.held))
-    return symbols_by_value(data.positions, {quote.symbol: quote for quote in fetched.value or ()})
+async def _standings(data: Gathered, state: TurnState, call: Call, market: _Market) -> Standings:
+    """How what is held stands by value and gain, where the message asks for that."""
+    earlier = _Earlier.of(state, call).messages
+    if not data.held or not asks_for_rank(data.text, earlier):
+        return Standings()
+    fetched = await market.quotes.answers(data.held)
+    return standings_of(data.positions, {quote.symbol: quote for quote in fetched.value or ()})
 
 
-async def _load_market(data: Gathered, call: Call, steps: dict[str, Fetched]) -> None:
+async def _load_market(data: Gathered, call: Call, steps: dict[str, Fetched], market: _Market) -> None:
     """Everything that needs the symbols: quotes, status of their exchanges, signals."""
     watched = [alert.symbol for alert in data.alerts] if "alerts" in data.asked else []
-    wanted = tuple(dict.fromkeys([*data.symbols, *data.held, *data.frequent, *watched]))
     data.signals_allowed = _entitled(data, call)
     found = await _side_by_side(
-        quotes=call.services.sources.fetch("quotes", _query(data, call, wanted)),
+        quotes=market.quotes.answers([*data.symbols, *watched], [*data.held, *data.frequent]),
         calendar=_timed("calendar", _statuses(data, call)),
-        signals=_signals(data, call),
+        signals=_signals(data, market),
     )
     data.quotes = {quote.symbol: quote for quote in found["quotes"].value or ()}
     data.signals = list(found["signals"].value or ())
@@ -244,14 +346,14 @@ async def _searched(text: str, data: Gathered, call: Call) -> list[StoredMemory]
 
 
 async def _statuses(data: Gathered, call: Call) -> bool:
-    """Status of the user's main market and of each symbol's exchange (C-35).
+    """Status of the user's main market, of each symbol's exchange, and of those that the message names (C-35).
 
     One that no calendar covers takes nothing from the others. An agent without quotes has no business with
     markets (C-39). Raises InputError when no calendar covers the main market.
     """
     if "quotes" not in call.services.sources.names:
         return False
-    codes = {exchange_of(symbol) for symbol in data.symbols} - {""}
+    codes = {exchange_of(symbol) for symbol in data.symbols} - {""} | named_exchanges(data.text)
     calendar = call.services.calendar
     for code in sorted(codes - {data.main_market}):
         with suppress(InputError):
@@ -261,7 +363,7 @@ async def _statuses(data: Gathered, call: Call) -> bool:
     return True
 
 
-async def _signals(data: Gathered, call: Call) -> Fetched:
+async def _signals(data: Gathered, market: _Market) -> Fetched:
     if not data.signals_allowed:
         return Fetched(None, "skipped", 0.0, "no access")
     symbols = data.symbols
@@ -269,7 +371,7 @@ async def _signals(data: Gathered, call: Call) -> Fetched:
         symbols = tuple(dict.fromkeys([*data.held, *data.frequent]))
     if not symbols:
         return Fetched(None, "empty", 0.0)
-    return await call.services.sources.fetch("signals", _query(data, call, symbols))
+    return await market.signals.answers(symbols)
 
 
 def _entitled(data: Gathered, call: Call) -> bool:

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 from recuerdo.nodes.build_context.asked import AskedKind
 from recuerdo.nodes.build_context.figures import Holding, holdings
 from recuerdo.nodes.build_context.intent import IntentName
-from recuerdo.nodes.build_context.phrasing import Phrasing, region_of
+from recuerdo.nodes.build_context.phrasing import Phrasing, currency_at, region_of
+from recuerdo.nodes.receive.language import spoken_language
 from recuerdo.state.key_events import KeyEvent
 from recuerdo.state.turn import BuildStep, ProviderCall, TopicReading
 from recuerdo.stores.postgres.memories import StoredMemory
@@ -36,6 +37,8 @@ class Gathered:
     language: str
     intent: IntentName
     intent_confidence: float
+    plan_language: str = "es"
+    """For a user whose own language is neither Spanish nor English."""
     text: str = ""
     asked: frozenset[AskedKind] = frozenset()
     profile: Profile | None = None
@@ -72,8 +75,17 @@ class Gathered:
     def lasting_language(self) -> str:
         """The language of what changes rarely: the user's own, so that one message in another language does
         not change the front of the prompt (C-22)."""
-        own = self.profile.language if self.profile else self.language
-        return "es" if own.startswith("es") else "en"
+        if self.wanted_language:
+            return self.wanted_language
+        if self.profile is None:
+            return self.language
+        return spoken_language(self.profile.language) or self.plan_language
+
+    @property
+    def wanted_language(self) -> str:
+        """The language that the user asked to be answered in, whatever he writes in (RF-9); empty: he did not."""
+        preference = self.preferences.get("response_language")
+        return (spoken_language(str(preference.value)) or "") if preference else ""
 
     @property
     def lasting_phrasing(self) -> Phrasing:
@@ -89,6 +101,11 @@ class Gathered:
     def timezone(self) -> ZoneInfo:
         """The user's time zone, UTC without a profile."""
         return ZoneInfo(self.profile.timezone if self.profile else DEFAULT_TIMEZONE)
+
+    @property
+    def home_currency(self) -> str:
+        """The code of the currency where the user lives, by region or time zone; empty without a profile (A-7)."""
+        return currency_at(self.region, self.profile.timezone) if self.profile else ""
 
     @property
     def main_market(self) -> str:

@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
 from recuerdo.nodes.build_context.known import known_words
 from recuerdo.nodes.build_context.phrasing import as_data, fenced, sentences
+from recuerdo.nodes.build_context.signals import lasting_part
 from recuerdo.state.blocks import (
     REMOVED,
     Block,
@@ -143,8 +144,8 @@ def _summarise(
 
 
 def redacted(messages: Iterable[AnyMessage]) -> list[AnyMessage]:
-    """The messages without sensitive data and fences, fit for a summary (RF-33)."""
-    return [message.model_copy(update={"content": _clean(str(message.text))}) for message in messages]
+    """The messages without sensitive data, fences and signals, fit for a summary (RF-16, RF-33)."""
+    return [message.model_copy(update={"content": _clean(lasting_part(message))}) for message in messages]
 
 
 @lru_cache(maxsize=512)

@@ -1,10 +1,13 @@
 """Instructions beside the plan's: what holds for the conversation, and what holds for this turn only (RF-50)."""
 
+from collections.abc import Iterable
+
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.phrasing import Phrasing, fenced
 from recuerdo.nodes.build_context.symbols import instrument, question_about
 from recuerdo.state.blocks import Block, CountTokens, make_block, text_rung
 from recuerdo.state.plan import Plan
+from recuerdo.stores.sources.rows import is_symbol
 
 MOST_NAMED = 15
 """Symbols that are named one by one; of more the question is about the whole portfolio."""
@@ -62,17 +65,26 @@ def _wording(key: str, phrasing: Phrasing, data: Gathered, plan: Plan) -> list[s
 
 
 def _deviation(data: Gathered, plan: Plan) -> list[str]:
-    if data.language == data.lasting_language:
+    if data.wanted_language or data.language == data.lasting_language:
         return []
     return _wording("answer_in_now", data.phrasing, data, plan)
 
 
 def _symbols(data: Gathered) -> list[str]:
-    if not data.symbols:
-        return []
+    names = _named(data.symbols, data.phrasing)
     if data.resolved_by == "portfolio" and len(data.symbols) > MOST_NAMED:
         return [data.phrasing.say("turn_portfolio", count=len(data.symbols))]
-    return [data.phrasing.say("turn_symbols", symbols=", ".join(data.symbols))]
+    return [data.phrasing.say("turn_symbols", symbols=names)] if names else []
+
+
+def _named(symbols: Iterable[str], phrasing: Phrasing) -> str:
+    """The symbols as a list that cannot grow without end; empty without any.
+
+    What is not written as a symbol is not said here: it comes from a source, and instructions are no place for
+    text from outside (design, section 4).
+    """
+    written = [symbol for symbol in symbols if _is_named(symbol)]
+    return phrasing.listed(written, MOST_NAMED)
 
 
 def _asked_about(data: Gathered) -> list[str]:
@@ -88,14 +100,14 @@ def _closed_market(data: Gathered) -> list[str]:
     closed: dict[str, list[str]] = {}
     for symbol in data.symbols:
         status = data.markets.get(exchange_of(symbol))
-        if status and status.status == "closed":
+        if _is_named(symbol) and status and status.status == "closed":
             opening = data.phrasing.when(status.next_open) if status.next_open else ""
             closed.setdefault(opening, []).append(symbol)
     return [_closed_line(data.phrasing, symbols, opening) for opening, symbols in closed.items()]
 
 
 def _closed_line(phrasing: Phrasing, symbols: list[str], opening: str) -> str:
-    names = ", ".join(symbols)
+    names = _named(symbols, phrasing)
     if not opening:
         return phrasing.say("closed_advice_undated", symbols=names)
     return phrasing.say("closed_advice", symbols=names, open=opening)
@@ -112,13 +124,20 @@ def _unavailable(data: Gathered) -> list[str]:
     """What is away, by its name in the user's language, with the symbols where only some are (IM-40)."""
     if not data.unavailable:
         return []
-    say = data.phrasing.say
+    phrasing, say = data.phrasing, data.phrasing.say
     symbols: dict[str, list[str]] = {}
     for key in sorted(data.unavailable):
         name, _, symbol = key.partition(" ")
         symbols.setdefault(name, []).extend([symbol] if symbol else [])
     names = [
-        say("name_of_symbols", name=say(f"name_{name}"), symbols=", ".join(of)) if of else say(f"name_{name}")
+        say("name_of_symbols", name=say(f"name_{name}"), symbols=named)
+        if (named := _named(of, phrasing))
+        else say(f"name_{name}")
         for name, of in symbols.items()
     ]
     return [say("unavailable", names="; ".join(names))]
+
+
+def _is_named(symbol: str) -> bool:
+    """Whether the symbol may stand in an instruction: in capitals, so that no sentence passes for one."""
+    return symbol.isupper() and is_symbol(symbol)

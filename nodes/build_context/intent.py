@@ -37,6 +37,25 @@ _PATTERNS: tuple[tuple[IntentName, float, str], ...] = (
         r"|can i|i want to)\b.*\b(comprar|vender|entrar|salir|invertir|operar|buy|sell|enter|exit|invest|trade)",
     ),
     (
+        "trade",
+        CLEAR,
+        r"\b(entrar[ií]as?|comprar[ií]as?|vender[ií]as?|invertir[ií]as?|saldr[ií]as?|would you (buy|sell|enter|exit)"
+        r"|(right|good|best) time to (buy|sell|enter|exit|get (in|out))|buy or sell|compro o vendo)\b",
+    ),
+    # In the present a question: an answer to "what have you done" has no question mark.
+    (
+        "trade",
+        CLEAR,
+        r"(?:^|[¿.,;!]\s*)(?:y |pero |entonces |ahora |ya |mejor |so |and )*(?:le |me |les )?"
+        r"(entro|compro|vendo|salgo|invierto|meto|buy|sell|enter|exit)\b[^?.!]*\?",
+    ),
+    (
+        "trade",
+        LIKELY,
+        r"^\W*(?:por favor |please )?(c[oó]mpra(me)?|v[eé]nde(me)?|buy|sell|short)"
+        r" (\w+ ){0,2}?(\d|todo|todas|all\b|mis|my\b)",
+    ),
+    (
         "preference",
         CLEAR,
         r"\b(prefiero|a partir de ahora|de ahora en adelante|mejor usa|i prefer|from now on)\b",

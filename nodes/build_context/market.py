@@ -1,6 +1,6 @@
 """Step e: clock, market status, events and quotes (RF-12, RF-17 to RF-19, RF-58) as blocks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 
 from recuerdo.nodes.build_context.freshness import stale_note
@@ -14,13 +14,22 @@ from recuerdo.stores.sources.calendar import MarketStatus
 NEAR_EVENT = timedelta(days=7)
 """An event farther away than this is distant (A-14)."""
 
+MOST_EVENTS = 12
+"""Events told at all, near or distant: of more those of most impact, then the nearest."""
+
+MOST_OTHER_QUOTES = 20
+"""Quotes of symbols that the turn is not about."""
+
 MOST_QUOTES = 15
 """Symbols of the turn with a quote in full; what a question about a large portfolio has beyond stands low."""
 
 
+_IMPACT = ("low", "medium", "high")
+
+
 def market_blocks(data: Gathered, count: CountTokens) -> list[Block]:
     """Everything of the market that this turn may show."""
-    return [*_state(data, count), *_events(data, count), *_quotes(data, count)]
+    return [block for build in MARKET_PARTS.values() for block in build(data, count)]
 
 
 def _state(data: Gathered, count: CountTokens) -> list[Block]:
@@ -79,21 +88,29 @@ def _event_block(
     if not events:
         return []
     phrasing = data.lasting_phrasing
-    lines = [
+    told = [
         phrasing.say(
             "event",
             event=as_data(event.event),
             day=phrasing.day(event.date),
             impact=phrasing.value(event.impact),
         )
-        for event in events
+        for event in _weightiest(events)
     ]
+    left_out = len(events) - len(told)
+    lines = [*told, *([phrasing.say("not_detailed", count=left_out)] if left_out else [])]
     rungs = [
         text_rung("full", fenced(name, lines), count),
         text_rung("next one", fenced(name, lines[:1]), count, floor=True),
         REMOVED,
     ]
     return [make_block(name, tier, "profile", rungs, source="market", order=0)]
+
+
+def _weightiest(events: Sequence[EconomicEvent]) -> list[EconomicEvent]:
+    """In the order of their dates; one that is near may be worth less than one of high impact a little later."""
+    by_impact = sorted(events, key=lambda event: (-_IMPACT.index(event.impact), event.date))
+    return sorted(by_impact[:MOST_EVENTS], key=lambda event: (event.date, event.event))
 
 
 def _quotes(data: Gathered, count: CountTokens) -> list[Block]:
@@ -115,7 +132,7 @@ def _quotes(data: Gathered, count: CountTokens) -> list[Block]:
     ]
     others = [symbol for symbol in _quoted(data) if symbol not in data.symbols[:MOST_QUOTES]]
     if others:
-        lines = [_short(data, symbol) for symbol in others]
+        lines = data.phrasing.capped([_short(data, symbol) for symbol in others], MOST_OTHER_QUOTES)
         rungs = [text_rung("full", fenced("other_quotes", lines), count), REMOVED]
         blocks.append(make_block("other_quotes", "low", "turn", rungs, source="market", order=20))
     return blocks
@@ -181,3 +198,11 @@ def _change(data: Gathered, quote: Quote) -> list[str]:
     if quote.change_percent is None:
         return []
     return [data.phrasing.say("quote_change_percent", value=data.phrasing.percent(quote.change_percent))]
+
+
+MARKET_PARTS: Mapping[str, Callable[[Gathered, CountTokens], list[Block]]] = {
+    "calendar": _state,
+    "events": _events,
+    "quotes": _quotes,
+}
+"""What writes the blocks, by the source whose data they show."""

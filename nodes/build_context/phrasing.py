@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -11,7 +12,7 @@ from zoneinfo import ZoneInfo
 from babel import Locale, UnknownLocaleError
 from babel.core import get_global
 from babel.dates import format_date, format_time, format_timedelta
-from babel.numbers import format_decimal, get_currency_precision
+from babel.numbers import format_decimal, get_currency_precision, get_territory_currencies
 
 from recuerdo.state.blocks import CountTokens
 from recuerdo.state.sentences import load_sentences
@@ -77,6 +78,16 @@ class Phrasing:
         """The sentence ``key`` in the user's language."""
         return sentences(key, **values).in_language(self.language)
 
+    def listed(self, names: Sequence[str], most: int) -> str:
+        """The first ``most`` names, and how many there are beyond them; empty without any."""
+        more = [self.say("and_more", count=len(names) - most)] if len(names) > most else []
+        return ", ".join([*names[:most], *more])
+
+    def capped(self, lines: Sequence[str], most: int) -> list[str]:
+        """The first ``most`` lines, and one that says how many are left out."""
+        more = [self.say("not_detailed", count=len(lines) - most)] if len(lines) > most else []
+        return [*lines[:most], *more]
+
     def value(self, text: str) -> str:
         """A word of a known vocabulary (bullish, moderate, high) in the user's language; other text as data."""
         key = "value_" + "_".join(re.findall(r"[a-z]+", text.lower()))
@@ -103,11 +114,16 @@ class Phrasing:
 
     def percent(self, value: Decimal) -> str:
         """A signed percentage with two decimals."""
-        return str(format_decimal(value, format="+#,##0.00;-#,##0.00", locale=self.locale)) + " %"
+        return str(format_decimal(value, format="+#,##0.00;-#,##0.00", locale=self.locale)) + self._per_cent
 
     def share(self, value: Decimal) -> str:
         """A percentage of a whole, up to one decimal."""
-        return str(format_decimal(value, format="#,##0.#", locale=self.locale)) + " %"
+        return str(format_decimal(value, format="#,##0.#", locale=self.locale)) + self._per_cent
+
+    @property
+    def _per_cent(self) -> str:
+        """The sign stands apart in Spanish and close in English (A-7)."""
+        return self.say("per_cent")
 
     def local(self, instant: datetime) -> datetime:
         """The instant in the user's time zone."""
@@ -135,9 +151,10 @@ class Phrasing:
         return self.say("today") if is_today else self.day(day)
 
     def ago(self, age: timedelta) -> str:
-        """How long ago something was, in its largest unit: "hace 45 min"."""
+        """How long ago something was, in its largest unit: "hace 45 minutos"."""
+        # In full: in short forms "1 m" is a month and "20 min" are minutes.
         text = format_timedelta(
-            -age, granularity="minute", add_direction=True, format="short", locale=self.locale
+            -age, granularity="minute", add_direction=True, format="long", locale=self.locale
         )
         return str(text)
 
@@ -146,6 +163,12 @@ def region_of(language: str) -> str:
     """The territory in a language tag ("ES" of "es-ES", "419" of "es_419"); empty without one."""
     found = re.fullmatch(r"[a-z]{2,3}(?:[-_][a-z]{4})?[-_]([a-z]{2}|\d{3})", language.strip(), re.IGNORECASE)
     return found[1].upper() if found else ""
+
+
+def currency_at(region: str, zone: str) -> str:
+    """The code of the currency of a territory, else of that of a time zone; empty when there is none."""
+    known = (get_territory_currencies(territory) for territory in (region, _territory(zone)) if territory)
+    return next((currencies[0] for currencies in known if currencies), "")
 
 
 @lru_cache(maxsize=1024)

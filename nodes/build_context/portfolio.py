@@ -12,6 +12,9 @@ from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_
 MOST_IN_FULL = 15
 """Positions told in full where the question is about all of them; they are the ones of most weight."""
 
+MOST_NAMED = 15
+"""Symbols without a price that the line of the total names."""
+
 MOST_OTHERS = 20
 """Positions told at all where the question is about another one."""
 
@@ -19,22 +22,26 @@ MOST_OTHERS = 20
 def portfolio_blocks(data: Gathered, count: CountTokens) -> list[Block]:
     """Mentioned positions, critical; the others, Low; nothing when no holding is concerned.
 
-    A question about the whole portfolio mentions all. Of many the weightiest are critical with the totals, and
-    the rest stands High in short lines, so that a hundred positions never fill a request that cannot give way.
+    A question about the whole portfolio mentions all. Of many that are mentioned the weightiest are critical with
+    the totals, and the rest stands High in short lines, so that a hundred positions never fill a request that
+    cannot give way.
     """
     if not data.concerns_holding:
         return []
     found = data.holdings
     if data.resolved_by == "portfolio":
-        by_weight = _by_weight(found)[:MOST_IN_FULL] if len(found) > MOST_IN_FULL else found
-        rest = [one for one in found if one not in by_weight]
-        return [
-            *_mentioned(data, by_weight, _whole(data, found), count),
-            *_rest_of_the_whole(data, rest, count),
-        ]
+        return _in_question(data, found, _whole(data, found), count)
     mentioned = [one for one in found if one.position.symbol in data.symbols]
     others = [one for one in found if one.position.symbol not in data.symbols]
-    return [*_mentioned(data, mentioned, [], count), *_others(data, others, count)]
+    return [*_in_question(data, mentioned, [], count), *_others(data, others, count)]
+
+
+def _in_question(
+    data: Gathered, found: Sequence[Holding], first: list[str], count: CountTokens
+) -> list[Block]:
+    by_weight = _by_weight(found)[:MOST_IN_FULL] if len(found) > MOST_IN_FULL else found
+    rest = [one for one in found if one not in by_weight]
+    return [*_mentioned(data, by_weight, first, count), *_rest_of_the_whole(data, rest, count)]
 
 
 def _by_weight(found: Sequence[Holding]) -> list[Holding]:
@@ -132,7 +139,7 @@ def _total_line(data: Gathered, total: Total) -> str:
     phrasing, currency = data.phrasing, total.currency
     cost = phrasing.say("total_cost", cost=phrasing.money(total.cost, currency))
     if total.profit is None or total.value is None:
-        missing = ", ".join(total.unpriced)
+        missing = phrasing.listed(total.unpriced, MOST_NAMED)
         return ", ".join([phrasing.say("total_unpriced", currency=currency, symbols=missing), cost])
     gain = _gain(data, "total_profit", total.profit, total.profit_percent, currency)
     return ", ".join([gain, cost, phrasing.say("total_value", value=phrasing.money(total.value, currency))])

@@ -6,6 +6,9 @@ from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.phrasing import Phrasing, as_data, fenced, shortened
 from recuerdo.state.blocks import REMOVED, Block, CountTokens, make_block, text_rung
 
+MOST_FREQUENT = 20
+"""Symbols of interest that are named."""
+
 SHORT_VALUE = 20
 """Tokens of a value beyond the hard limit: one endless value may not take the short ones with it (C-25)."""
 
@@ -42,7 +45,7 @@ def _frequent(data: Gathered, count: CountTokens) -> list[Block]:
     """They change as the user speaks of symbols, so they stand after the history (C-22)."""
     if not data.frequent:
         return []
-    line = data.phrasing.say("frequent_symbols", symbols=", ".join(data.frequent))
+    line = data.phrasing.say("frequent_symbols", symbols=data.phrasing.listed(data.frequent, MOST_FREQUENT))
     rungs = [text_rung("full", fenced("interests", [line]), count), REMOVED]
     return [make_block("interests", "low", "turn", rungs, source="preferences", order=10)]
 

@@ -1,6 +1,5 @@
 """Step 5 of the turn: call the model, stream its answer, process it (RF-51)."""
 
-import json
 import re
 from functools import reduce
 from operator import add
@@ -10,15 +9,18 @@ from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, ToolCall
 from langchain_core.runnables import Runnable
 
+from recuerdo.nodes.build_context.gather import ML_SIGNALS
 from recuerdo.nodes.build_context.history import split_present
+from recuerdo.nodes.build_context.signals import SIGNALS_SHOWN
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.call_llm.disclaimer import missing_disclaimer
 from recuerdo.nodes.call_llm.failures import EmptyReplyError, model_failure
 from recuerdo.nodes.call_llm.usage import call_usage, learn_factor
 from recuerdo.nodes.failure import failed
-from recuerdo.nodes.run_tools import UNREADABLE
+from recuerdo.nodes.run_tools.requested import read_arguments
 from recuerdo.nodes.turn_log import holding_lease
 from recuerdo.state.turn import Request, TurnState, TurnUpdate, Work
+from recuerdo.stores.postgres.text import storable
 
 
 async def call_llm(state: TurnState, call: Call) -> TurnUpdate:
@@ -76,7 +78,9 @@ def _calls(whole: AIMessageChunk) -> list[ToolCall]:
     """
     return [
         ToolCall(
-            name=_tool_name(chunk["name"] or "-"), args=_arguments(chunk["args"] or "{}"), id=chunk["id"]
+            name=_tool_name(chunk["name"] or "-"),
+            args=read_arguments(chunk["args"] or "{}"),
+            id=storable(chunk["id"]),
         )
         for chunk in whole.tool_call_chunks
         if chunk["id"]
@@ -92,14 +96,6 @@ def _tool_name(name: str) -> str:
     return ("invalid_" + re.sub(r"[^a-zA-Z0-9_-]", "_", name))[:64]
 
 
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        read = json.loads(text)
-    except ValueError:
-        read = None
-    return read if isinstance(read, dict) else {UNREADABLE: text}
-
-
 def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInput, Any]:
     limit = request["max_output_tokens"]
     if not request["tools"]:
@@ -110,7 +106,7 @@ def _bound(model: BaseChatModel, request: Request) -> Runnable[LanguageModelInpu
 
 def _reply(whole: AIMessageChunk, message_id: str, work: Work, call: Call) -> AIMessage:
     """The answer, with the disclaimer where the user wants one and the model left it out (IM-44)."""
-    text = str(whole.text)
+    text = storable(str(whole.text))
     if not whole.tool_calls and (notice := missing_disclaimer(text, work, call)):
         call.emit(Chunk(type="token", text=notice, data={}))
         text += notice
@@ -118,6 +114,7 @@ def _reply(whole: AIMessageChunk, message_id: str, work: Work, call: Call) -> AI
         content=text,
         id=message_id,
         tool_calls=whole.tool_calls,
+        additional_kwargs={SIGNALS_SHOWN: True} if ML_SIGNALS in work.get("context", {}) else {},
         usage_metadata=whole.usage_metadata,
         response_metadata=whole.response_metadata,
     )

@@ -13,8 +13,8 @@ from recuerdo.nodes.extract_events.model import ModelExtractor
 from recuerdo.nodes.extract_events.protocol import READ, EventExtractor, Extracted, Heard
 from recuerdo.nodes.extract_events.rules import RulesExtractor
 from recuerdo.nodes.services import Services
-from recuerdo.state.errors import InputError, StoreError
-from recuerdo.state.key_events import are_active, reads_later
+from recuerdo.state.errors import InputError, SettingsError, StoreError
+from recuerdo.state.key_events import are_active
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.usage import usage_of
 from recuerdo.stores.postgres.key_events import PostgresKeyEvents
@@ -22,11 +22,13 @@ from recuerdo.stores.postgres.key_events.extraction import (
     Claimed,
     Extraction,
     ExtractionLog,
+    Reach,
     Reading,
     Reason,
     Spoken,
     due_conversations,
     waiting_tenants,
+    whose_conversation,
 )
 from recuerdo.stores.sensitive import redact
 
@@ -65,41 +67,58 @@ class ConversationEvents:
 
 
 class EventReader:
-    """Reads the conversations of one assistant, each tenant's under its plan in force."""
+    """Reads the conversations of one assistant, each tenant's under its plan in force.
 
-    def __init__(self, services: Services, assistant: str) -> None:
+    ``assistant`` None: of every assistant that answers under the plan. A draft reads only what was said under drafts
+    of that plan.
+    """
+
+    def __init__(self, services: Services, assistant: str | None = None) -> None:
         self._services = services
-        self._assistant = assistant
+        self._reach = Reach(services.plan.name, assistant, draft=services.revision is None)
 
     async def read_due(self, now: datetime, *, tenant: str | None = None, spared: Sequence[str] = ()) -> int:
         """Read the conversations that are due at ``now``; returns how many were. ``tenant`` None: of every tenant.
 
         A conversation whose model does not answer waits for another time; the others go on.
         """
-        waiting = await waiting_tenants(self._services.database, self._assistant)
+        waiting = await waiting_tenants(self._services.database, self._reach)
         chosen = [one for one in waiting if tenant in (None, one) and one not in spared]
         return sum([await self._read_tenant(one, now) for one in chosen])
 
     async def read(self, tenant: str, conversation: str, reason: Reason, now: datetime) -> ConversationEvents:
         """Read all of a conversation that was not read yet.
 
-        Raises InputError when the plan has no key events, BusyError while somebody else reads it, and ModelError
-        when the model does not answer: nothing is lost then.
+        Raises InputError when the plan has no key events, or the conversation does not exist or is out of reach,
+        BusyError while somebody else reads it, and ModelError when the model does not answer: nothing is lost then.
         """
         services = await self._services.under(tenant)
         if not are_active(services.plan.key_events):
             raise InputError(sentences("events_inactive"))
-        return await _Reader(services, tenant, self._assistant, reason, now).read(conversation)
+        whose = await whose_conversation(services.database, tenant, conversation, self._reach)
+        if whose is None:
+            raise InputError(sentences("conversation_unknown", conversation=conversation[:100]))
+        if self._reach.assistant not in (None, whose.assistant):
+            raise InputError(sentences("conversation_of_another", assistant=whose.assistant))
+        if whose.out_of_reach:
+            raise InputError(sentences("conversation_not_drafted", plan=services.plan.name))
+        return await _Reader(services, tenant, whose.assistant, reason, now).read(conversation)
 
     async def _read_tenant(self, tenant: str, now: datetime) -> int:
-        services = await self._services.under(tenant)
-        if not reads_later(services.plan):
+        """What waits is read whatever type the agent is by now: it waits since it was of another (LA-26)."""
+        try:
+            services = await self._services.under(tenant)
+        except SettingsError as error:
+            # One tenant's plan that is refused keeps no other waiting.
+            _log.warning("key events: a tenant's plan is not usable: %s", type(error).__name__)
+            return 0
+        if not are_active(services.plan.key_events):
             return 0
         settings = services.plan.key_events.extraction
         due = await due_conversations(
             services.database,
             tenant,
-            self._assistant,
+            self._reach,
             now,
             idle=timedelta(minutes=settings.idle_minutes),
             threshold=settings.message_threshold,
@@ -107,7 +126,7 @@ class EventReader:
         )
         read = 0
         for one in due:
-            reader = _Reader(services, tenant, self._assistant, one.reason, now)
+            reader = _Reader(services, tenant, one.assistant, one.reason, now)
             try:
                 read += bool((await reader.read(one.conversation)).turns)
             except StoreError:

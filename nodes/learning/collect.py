@@ -7,6 +7,7 @@ from typing import Final
 from recuerdo.nodes.build_prompt.layouts import tool_tokens
 from recuerdo.nodes.learning.in_force import PlanInForce, long_held, plan_in_force, toolbox_of
 from recuerdo.nodes.services import Services
+from recuerdo.state import limits
 from recuerdo.state.learning import AmbiguousTurn, ApprovedTool, IdleTool, LearningState
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.learning_evidence import (
@@ -25,11 +26,13 @@ from recuerdo.stores.postgres.text import without_sensitive
 PERIOD: Final = timedelta(days=90)
 """What a sweep looks back on, and how long a tool is not used before it is named (A-31, A-34)."""
 
-LEAST: Final = 15
-"""Pieces of evidence that make a rule (OR-31), or bring a rejected proposal back (C-41)."""
-
-CASES: Final = 50
+CASES: Final = 200
 """Ambiguous runs of one sweep; the next one goes on."""
+
+ALWAYS_KEPT: Final = frozenset({"read_tool_result", "ask_for_help"})
+"""Tools that no sweep proposes to deactivate: the engine points at them, and whoever needs them has no other way. Nor
+does it propose those with four eyes: that they are seldom used is what the house wants of them.
+"""
 
 MESSAGES: Final = 5
 """User's messages of a case, the last one is judged."""
@@ -43,7 +46,7 @@ async def collect(state: LearningState, services: Services) -> LearningState:
     async with services.database.tenant(window.tenant, snapshot=True) as connection:
         evidence = await count_evidence(connection, window)
         plans = await plans_at_work(connection, window)
-        approved = await approved_calls(connection, window, LEAST)
+        approved = await approved_calls(connection, window, limits.RULE_SUGGESTION_MIN_APPROVALS)
         runs = await ambiguous_runs(connection, window, CASES)
         spoken = [await said_before(connection, window.tenant, run, MESSAGES) for run in runs]
     return LearningState(
@@ -76,10 +79,11 @@ async def _idle_tools(name: str, window: Window, services: Services) -> list[Idl
         uses = await tool_uses(connection, window, name)
     held = await long_held(services, window.tenant, found, window.since)
     toolbox = toolbox_of(services, found.plan)
+    kept = ALWAYS_KEPT.union(found.plan.four_eyes)
     idle = [
         _idle(tool, found, uses.get(tool), held.since if tool in held.tools else None)
         for tool in toolbox.tools
-        if _is_idle(uses.get(tool), tool in held.tools, window)
+        if tool not in kept and _is_idle(uses.get(tool), tool in held.tools, window)
     ]
     schemas = dict(zip(toolbox.tools, toolbox.schemas, strict=True))
     count = services.counter.count

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
-from recuerdo.nodes.learning.collect import LEAST, PERIOD, window_of
+from recuerdo.nodes.learning.collect import PERIOD, window_of
 from recuerdo.nodes.learning.in_force import plan_in_force
 from recuerdo.nodes.learning.limits import ApprovedTypes, Limits, change_id, without_objections
 from recuerdo.nodes.learning.wording import ask_for_case, ask_for_deactivation, ask_for_rule
 from recuerdo.nodes.services import Services
+from recuerdo.state import limits
 from recuerdo.state.amendment import Amendment, EvalCaseAdded, RuleAdded, ToolDeactivated
+from recuerdo.state.folding import comparable
 from recuerdo.state.learning import AmbiguousTurn, ApprovedTool, Finding, IdleTool, LearningState
 from recuerdo.state.plan import AutoApproveRule, EvalCase, Expectation
 from recuerdo.state.sentences import Sentence
@@ -27,7 +29,7 @@ async def distil(state: LearningState, services: Services) -> LearningState:
     return LearningState(
         findings=[
             *(finding for found in findings for finding in found),
-            *(case for run in state.get("ambiguous", []) if (case := _case(run))),
+            *_cases(state.get("ambiguous", [])),
             *(_deactivation(idle) for idle in state.get("idle", [])),
         ]
     )
@@ -39,8 +41,8 @@ async def _rules(tool: ApprovedTool, window: Window, services: Services) -> list
         return []
     rules = found.plan.auto_approve_rules
     async with services.database.tenant(window.tenant, snapshot=True) as connection:
-        limits = await _limits(connection, tool, window, rules)
-    return [_rule(one, tool, found.number) for one in limits]
+        standing = await _limits(connection, tool, window, rules)
+    return [_rule(one, tool, found.number) for one in standing]
 
 
 async def _limits(
@@ -51,44 +53,52 @@ async def _limits(
     types = ApprovedTypes(tool["tool"], rules)
     async for batch in approved_arguments(*place):
         await asyncio.to_thread(types.add_all, batch)
-    limits = types.limits(LEAST)
+    found = types.limits(limits.RULE_SUGGESTION_MIN_APPROVALS)
     async for batch in objected_arguments(*place):
-        limits = await asyncio.to_thread(without_objections, limits, batch)
-    return limits
+        found = await asyncio.to_thread(without_objections, found, batch)
+    return found
 
 
-def _rule(limits: Limits, tool: ApprovedTool, revision: int | None) -> Finding:
+def _rule(found: Limits, tool: ApprovedTool, revision: int | None) -> Finding:
     """The estimate: how many of the requests of the period would not have waited."""
     effect = {
         "requests_decided": tool["decided"],
-        "would_have_passed": limits.calls,
-        "share": round(limits.calls / max(tool["decided"], 1), 3),
-        "per_month": round(limits.calls / PERIOD.days * _MONTH_DAYS, 1),
+        "would_have_passed": found.calls,
+        "share": round(found.calls / max(tool["decided"], 1), 3),
+        "per_month": round(found.calls / PERIOD.days * _MONTH_DAYS, 1),
     }
-    change = RuleAdded(rule=limits.rule)
-    wording = ask_for_rule(limits)
-    return _finding("rule_suggestion", tool["plan"], revision, limits.subject, change, wording, effect)
+    change = RuleAdded(rule=found.rule)
+    wording = ask_for_rule(found)
+    return _finding("rule_suggestion", tool["plan"], revision, found.subject, change, wording, effect)
 
 
-def _case(run: AmbiguousTurn) -> Finding | None:
-    """The user's words as the case, what the person decided as what is expected; None where there are no words."""
-    if not run["messages"]:
-        return None
+def _cases(runs: Sequence[AmbiguousTurn]) -> list[Finding]:
+    """The cases of these runs; those in which the same was said and decided are one."""
+    found: dict[tuple[str, str], Finding] = {}
+    for run in runs:
+        if run["messages"]:
+            case = _case(run)
+            found.setdefault((case["plan"], case["subject"]), case)["ambiguous"].append(run)
+    return list(found.values())
+
+
+def _case(run: AmbiguousTurn) -> Finding:
+    """The user's words as the case, what the person decided as what is expected."""
     refused = tuple(tool for tool in run["refused"] if tool not in run["called"])
     expect = Expectation(calls=tuple(run["called"]), calls_not=refused)
     messages = tuple(run["messages"])
-    key = change_id("ambiguous", [run["turn"], messages, expect.model_dump()])
+    key = change_id("ambiguous", [[comparable(text) for text in messages], expect.model_dump()])
     change = EvalCaseAdded(case=EvalCase(id=key, messages=messages, expect=expect))
     finding = _finding(
         "eval_case_suggestion",
         run["plan"],
         run["revision"],
-        run["turn"],
+        key,
         change,
         ask_for_case(messages[-1], expect),
         {"cases_added": 1},
     )
-    finding["user"], finding["ambiguous"] = run["user"], run
+    finding["user"], finding["ambiguous"] = run["user"], []
     return finding
 
 

@@ -16,12 +16,18 @@ Limit = Literal["at_most", "at_least"]
 
 @dataclass(frozen=True)
 class Field:
-    """An argument. ``limit`` None: its name does not say which way it matters less. ``unit`` may be empty."""
+    """An argument. ``limit`` None: its name does not say which way it matters less. ``unit`` may be empty.
+
+    ``measures``: every word of the name is known, so that its numbers are amounts of something. ``identifies``: it
+    names a thing; ``ignored`` where that thing is only what the call is about, such as a reservation.
+    """
 
     name: str
     noun: Sentence
     unit: Sentence
     limit: Limit | None
+    measures: bool
+    identifies: bool
     ignored: bool
 
 
@@ -49,12 +55,15 @@ def field_of(name: str) -> Field:
     nouns = [word for word in words if not word.unit and word.es]
     units = [word for word in words if word.unit]
     known = len(words) == len(parts)
+    identifies = any(word.ignored for word in words)
     return Field(
         name=name,
         noun=_joined(nouns) if known else Sentence(name, name),
         unit=_joined(units),
         limit=next((word.limit for word in words if word.limit), None),
-        ignored=bool(words) and any(word.ignored for word in words),
+        measures=known and bool(words) and not identifies,
+        identifies=identifies,
+        ignored=known and identifies,
     )
 
 

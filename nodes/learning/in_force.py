@@ -1,5 +1,6 @@
 """Which plan a tenant's evidence belongs to, as it is in force, and which tools it has had for the whole period."""
 
+import logging
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,6 +9,8 @@ from recuerdo.state.errors import SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.stores.plans import PlanOffice, PlanShelf, Revision
 from recuerdo.stores.plans.rows import activations
+
+_log = logging.getLogger(__name__)
 
 _ACTIVATIONS = 200
 """Activations that are looked through; with more of them in one period nothing counts as old."""
@@ -35,8 +38,14 @@ class LongHeld:
 
 
 async def plan_in_force(services: Services, tenant: str, name: str) -> PlanInForce | None:
-    """The plan of that name; None where nothing of it is in force. Raises SettingsError when it is refused."""
-    revision = await PlanShelf(services.database, services.keys).active(tenant, name)
+    """The plan of that name; None where nothing of it is in force, or what is has been refused: no one learns under
+    such a revision, and the tenant's other plans go on.
+    """
+    try:
+        revision = await PlanShelf(services.database, services.keys).active(tenant, name)
+    except SettingsError:
+        _log.warning("learning: the revision in force of the plan %s is refused", name)
+        return None
     if revision is not None:
         return PlanInForce(revision.plan, revision)
     is_draft = services.revision is None and services.plan.name == name
@@ -65,6 +74,10 @@ async def long_held(services: Services, tenant: str, found: PlanInForce, since: 
     if before is None:
         return LongHeld()
     office = PlanOffice(services.database, tenant, services.keys)
-    plans = [(await office.read(name, one.number))[1].plan for one in history[: before + 1]]
+    try:
+        plans = [(await office.read(name, one.number))[1].plan for one in history[: before + 1]]
+    except SettingsError:
+        # What one of them held is not known: nothing counts as old.
+        return LongHeld()
     held = [frozenset(toolbox_of(services, plan).tools) for plan in plans]
     return LongHeld(frozenset.intersection(*held), history[before].activated_at)

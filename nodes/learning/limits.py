@@ -1,8 +1,10 @@
 """Finds, in calls that people approved, the limits within which they did (OR-31, OR-32, A-31, A-32). Pure.
 
 Calls of one *type* have the same numbers among their arguments, and the same values of those texts that repeat: a kind
-of discount is part of the type, the name of a guest is not. A rule holds the greatest or the least number that was
-seen, whichever the field's name says is the greater matter, or both when it says nothing.
+of discount is part of the type. They give the same arguments too, and a rule lets no call pass that gives others. A
+rule holds the greatest or the least number that was seen, whichever the field's name says is the greater matter, or
+both when it says nothing. What no condition can look at, such as an account that is another each time, makes a rule
+impossible, unless its name says that it only tells one call from another.
 
 It is fed in batches, so that memory does not grow with the evidence.
 """
@@ -26,6 +28,9 @@ MOST_VALUES = 50
 
 MOST_TYPES = 500
 """Types of one tool that are looked at."""
+
+MOST_ARGUMENTS = 50
+"""A call with more of them is of no type."""
 
 LONGEST_KIND = 100
 """Characters of a text that can be a kind of something."""
@@ -53,23 +58,37 @@ class _Range:
     low: Number
     high: Number
     whole: bool
+    seen: set[Number] = field(default_factory=set)
 
     def add(self, number: Number) -> None:
         self.low, self.high = min(self.low, number), max(self.high, number)
         self.whole = self.whole and isinstance(number, int)
+        if len(self.seen) <= MOST_VALUES:
+            self.seen.add(number)
+
+    def is_limit(self, name: str, calls: int) -> bool:
+        """Of a number whose name says nothing, values that do not repeat are likely names: accounts, not amounts."""
+        return field_of(name).measures or len(self.seen) <= min(MOST_VALUES, calls // REPEATS)
 
 
 @dataclass
 class _Type:
+    arguments: Set[str]
     kinds: Mapping[str, Kind]
     calls: int = 0
     ranges: dict[str, _Range] = field(default_factory=dict)
-    ignored: set[str] = field(default_factory=set)
 
-    def add(self, numbers: Mapping[str, Number], ignored: Set[str]) -> None:
+    @property
+    def ignored(self) -> Set[str]:
+        return self.arguments - self.ranges.keys() - self.kinds.keys()
+
+    @property
+    def has_limits(self) -> bool:
+        limited = all(seen.is_limit(name, self.calls) for name, seen in self.ranges.items())
+        return limited and bool(self.ranges or self.kinds)
+
+    def add(self, numbers: Mapping[str, Number]) -> None:
         self.calls += 1
-        if len(self.ignored) <= MOST_VALUES:
-            self.ignored |= ignored
         for name, number in numbers.items():
             if name not in self.ranges:
                 self.ranges[name] = _Range(number, number, isinstance(number, int))
@@ -108,35 +127,42 @@ class ApprovedTypes:
                 self._add(arguments, self._kinds)
 
     def _add(self, arguments: Mapping[str, Any], named: frozenset[str]) -> None:
-        numbers = {name: value for name, value in arguments.items() if _is_limit(value, name)}
-        kinds = {name: value for name in named if _is_kind(value := arguments.get(name), name)}
-        subject = json.dumps([self._tool, sorted(numbers), kinds], sort_keys=True, ensure_ascii=False)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        numbers = {name: value for name, value in given.items() if _is_limit(value, name)}
+        kinds = {name: value for name in named if _is_kind(value := given.get(name), name)}
+        rest = given.keys() - numbers.keys() - kinds.keys()
+        if len(given) > MOST_ARGUMENTS or not all(_tells_apart(given[name], name) for name in rest):
+            return
+        subject = json.dumps(
+            [self._tool, sorted(given), sorted(numbers), kinds], sort_keys=True, ensure_ascii=False
+        )
         found = self._types.get(subject)
         if found is None:
             if len(self._types) >= MOST_TYPES:
                 return
-            found = self._types[subject] = _Type(kinds)
-        found.add(numbers, arguments.keys() - numbers.keys() - kinds.keys())
+            found = self._types[subject] = _Type(given.keys(), kinds)
+        found.add(numbers)
 
     def limits(self, least: int) -> list[Limits]:
         """A rule for each type with at least so many calls; none where nothing in them can be a limit."""
         enough = [(subject, found) for subject, found in self._types.items() if found.calls >= least]
         return [
-            Limits(_rule(self._tool, found), subject, found.calls, tuple(sorted(found.ignored))[:MOST_VALUES])
+            Limits(_rule(self._tool, found), subject, found.calls, tuple(sorted(found.ignored)))
             for subject, found in enough
-            if found.ranges or found.kinds
+            if found.has_limits
         ]
 
 
 def without_objections(found: Sequence[Limits], batch: Sequence[str]) -> list[Limits]:
-    """Those whose rule would have let none of these calls pass, which a person rejected or had to undo (A-31).
+    """Those within whose limits none of these calls is, which a person rejected or had to undo (A-31).
 
-    Their arguments are JSON texts. Takes a while: off the event loop.
+    What else such a call gave does not count: it speaks against the limits all the same. Their arguments are JSON
+    texts. Takes a while: off the event loop.
     """
     standing = list(found)
     for text in batch:
         arguments = json.loads(text)
-        standing = [one for one in standing if not one.rule.allows(one.rule.tool, arguments)]
+        standing = [one for one in standing if not one.rule.within(arguments)]
     return standing
 
 
@@ -154,7 +180,13 @@ def _is_kind(value: object, name: str) -> TypeGuard[Kind]:
 
 
 def _is_named(name: str) -> bool:
-    return bool(name) and name == name.strip() and not field_of(name).ignored
+    return bool(name) and name == name.strip() and not field_of(name).identifies
+
+
+def _tells_apart(value: object, name: str) -> bool:
+    """Which call it is about, a reservation for one: no limit, and nothing that a rule need look at."""
+    is_plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return is_plain and name == name.strip() and field_of(name).ignored
 
 
 def _rule(tool: str, found: _Type) -> AutoApproveRule:
@@ -162,9 +194,9 @@ def _rule(tool: str, found: _Type) -> AutoApproveRule:
         *(condition for name in sorted(found.ranges) for condition in _conditions(name, found.ranges[name])),
         *(_condition(name, "==", found.kinds[name]) for name in sorted(found.kinds)),
     ]
-    return AutoApproveRule(
-        id=change_id(tool, [one.model_dump() for one in when]), tool=tool, when=tuple(when)
-    )
+    arguments = tuple(sorted(found.arguments))
+    key = change_id(tool, [arguments, [one.model_dump() for one in when]])
+    return AutoApproveRule(id=key, tool=tool, when=tuple(when), arguments=arguments)
 
 
 def _conditions(name: str, seen: _Range) -> list[Condition]:

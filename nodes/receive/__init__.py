@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, Remov
 
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.failure import failed
-from recuerdo.nodes.receive.language import detect_language
+from recuerdo.nodes.receive.language import spoken_language, told_language
 from recuerdo.nodes.receive.message import LEASE, check_message, is_text
 from recuerdo.state.errors import InputError, RecuerdoError
 from recuerdo.state.key_events import reads_later
@@ -17,6 +17,7 @@ from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import TurnInfo, TurnState, TurnUpdate
 from recuerdo.stores.postgres.turns import NewTurn
 from recuerdo.stores.sensitive import redact
+from recuerdo.stores.sources.registry import SourceQuery
 
 sentences = load_sentences(__package__)
 
@@ -59,9 +60,8 @@ def _newest(messages: list[AnyMessage]) -> HumanMessage:
 async def _begin(state: TurnState, call: Call, message: HumanMessage, text: str) -> TurnInfo:
     caller, now = call.caller, call.services.clock()
     # Off the loop: the first look loads a model and tables, and a long message takes a while.
-    language, redacted = await asyncio.to_thread(
-        _read, text, state.get("language"), call.services.plan.language
-    )
+    told, redacted = await asyncio.to_thread(_read, text)
+    language = told or spoken_language(state.get("language") or "") or await _own_language(call)
     turn_id = _turn_id(state, call, message, text)
     parent = state.get("last_turn")
     number = await call.turns.begin(
@@ -104,6 +104,13 @@ def _turn_id(state: TurnState, call: Call, message: HumanMessage, text: str) -> 
     return uuid5(NAMESPACE_URL, "\x1f".join(parts))
 
 
-def _read(text: str, previous: str | None, default: str) -> tuple[str, str]:
-    """The message's language, and its text without sensitive data."""
-    return detect_language(text, previous=previous, default=default), redact(text).text
+def _read(text: str) -> tuple[str | None, str]:
+    """The language that the message shows, if it does, and its text without sensitive data."""
+    return told_language(text), redact(text).text
+
+
+async def _own_language(call: Call) -> str:
+    """Of a conversation that has shown none yet: the user's by his profile, else the plan's (RF-20)."""
+    query = SourceQuery(call.caller.tenant, call.caller.user, (), call.services.clock())
+    profile = (await call.services.sources.fetch("profile", query)).value
+    return (spoken_language(profile.language) if profile else None) or call.services.plan.language

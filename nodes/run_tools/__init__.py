@@ -13,13 +13,18 @@ from recuerdo.nodes.run_tools.four_eyes import Passed, pass_four_eyes
 from recuerdo.nodes.run_tools.key_events import RESULT
 from recuerdo.nodes.run_tools.ledger import Ledger
 from recuerdo.nodes.run_tools.memory_tool.in_agent import PROPOSED, scope_of
-from recuerdo.nodes.run_tools.requested import UNREADABLE, Requested, requested_calls
+from recuerdo.nodes.run_tools.requested import Requested, requested_calls
 from recuerdo.nodes.run_tools.tools import CALL
 from recuerdo.nodes.turn_log import holding_lease, log_messages, run_of
 from recuerdo.state.turn import PendingMemory, TurnInfo, TurnState, TurnUpdate, Work
 from recuerdo.stores.postgres.tool_calls import ToolCalls
 
-__all__ = ["UNREADABLE", "run_tools"]
+__all__ = ["run_tools"]
+
+
+_NOT_KEPT = (
+    "hold what cannot be kept: NaN, Infinity, a number beyond 64 bits, a null character or too deep a nesting"
+)
 
 
 async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
@@ -80,7 +85,7 @@ async def _run(
         known = ", ".join(sorted(call.services.toolbox.tools)) or "-"
         return one.result(f"There is no tool named {one.name}. Tools: {known}.", failed=True)
     if not one.can_run:
-        return one.result(f"The arguments of {one.name} are not valid JSON.", failed=True)
+        return one.result(f"The arguments of {one.name} are not valid JSON, or {_NOT_KEPT}.", failed=True)
     config: RunnableConfig = {
         "configurable": {CALL: call, RESULT: one.message_id, PROPOSED: proposed, **scope_of(call)}
     }

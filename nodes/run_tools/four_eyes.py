@@ -24,6 +24,9 @@ from recuerdo.stores.postgres.evidence import EvidenceLog, NewEvidence
 UNSURE = 0.5
 """Confidence of the intent below which a run that stops for a person counts as ambiguous (A-33)."""
 
+_MARKET = "quotes"
+"""Source of a plan that deals with the market."""
+
 
 @dataclass(frozen=True)
 class Passed:
@@ -48,6 +51,8 @@ async def pass_four_eyes(calls: Sequence[Requested], work: Work, call: Call) -> 
     runnable = [one for one in calls if one.can_run]
     if caller.mode == "preview":
         return Passed({one.id: _IN_PREVIEW.format(name=one.name) for one in _waiting(runnable, autonomy)})
+    if any(one.asks_for_help for one in runnable):
+        await _flag(work, call)
     approvals = approvals_of(call)
     ids = [one.id for one in calls]
     known = await approvals.of(ids)
@@ -84,16 +89,28 @@ async def _request(calls: Sequence[Requested], autonomy: Autonomy, work: Work, c
         for one in calls
         for rule in [rules[one.id]]
     ]
-    if not all(rules.values()) and work["intent_confidence"] < UNSURE:
-        # Before the turn waits, so that it is there whoever decides, and when.
-        data = {
-            "intent": work["intent"],
-            "confidence": work["intent_confidence"],
-            "message": work["turn"]["redacted"],
-        }
-        ambiguous = NewEvidence("ambiguity", now, run, str(run.turn), data=data)
-        await EvidenceLog(call.services.database, call.caller.tenant).write(ambiguous)
+    if not all(rules.values()) and _is_unclear(work, call):
+        await _flag(work, call)
     await approvals_of(call).request(new)
+
+
+def _is_unclear(work: Work, call: Call) -> bool:
+    """What the confidence says is known of the market's intents alone: elsewhere nothing but the model's request
+    for help flags a run.
+    """
+    return _MARKET in call.services.plan.sources and work["intent_confidence"] < UNSURE
+
+
+async def _flag(work: Work, call: Call) -> None:
+    """Note that the run is ambiguous (A-33): before it waits, so that it is there whoever decides, and when."""
+    run = run_of(work, call)
+    data = {
+        "intent": work["intent"],
+        "confidence": work["intent_confidence"],
+        "message": work["turn"]["redacted"],
+    }
+    ambiguous = NewEvidence("ambiguity", call.services.clock(), run, str(run.turn), data=data)
+    await EvidenceLog(call.services.database, call.caller.tenant).write(ambiguous)
 
 
 async def _decided(approvals: Approvals, ids: Sequence[UUID], call: Call) -> dict[UUID, Approval]:

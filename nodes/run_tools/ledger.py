@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from json import JSONDecodeError
 from uuid import UUID
 
 from langchain_core.messages import ToolMessage
@@ -76,18 +77,25 @@ async def _ended(one: Requested, config: RunnableConfig) -> _Ended:
             one.tool.ainvoke({**one.asked, "type": "tool_call"}, config), TOOL_SECONDS
         )
     except TimeoutError:
-        return _late(one)
+        return _broken_off(one, f"{one.name} did not answer within {TOOL_SECONDS:g} s.")
     except Exception as error:
-        text = str(error) if isinstance(error, ToolException | ValueError) else type(error).__name__
-        return _Ended("failed", f"{one.name} failed: {text}")
+        if not _is_refusal(error):
+            return _broken_off(one, f"{one.name} broke off: {type(error).__name__}.")
+        return _Ended("failed", f"{one.name} failed: {error}")
     if not isinstance(output, ToolMessage):
         return _Ended("done", str(output))
     return _Ended("failed" if output.status == "error" else "done", str(output.text))
 
 
-def _late(one: Requested) -> _Ended:
-    """A read that is late has failed. Of anything else nobody knows whether it happened."""
-    text = f"{one.name} did not answer within {TOOL_SECONDS:g} s."
+def _is_refusal(error: Exception) -> bool:
+    """Whether the tool itself says no. An answer that could not be read, a ValueError too, is none."""
+    return isinstance(error, ToolException | ValueError) and not isinstance(
+        error, JSONDecodeError | UnicodeError
+    )
+
+
+def _broken_off(one: Requested, text: str) -> _Ended:
+    """A read that is late or loses its connection has failed. Of anything else nobody knows whether it happened."""
     if one.effect != "foreign":
         return _Ended("failed", text)
     return _Ended("unknown", f"{text} {_UNKNOWN}")

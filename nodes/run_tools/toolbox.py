@@ -7,6 +7,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from recuerdo.nodes.call import Call
+from recuerdo.nodes.run_tools.help import HELP_TOOLS
 from recuerdo.nodes.run_tools.hotel import HOTEL_TOOLS
 from recuerdo.nodes.run_tools.key_events import agent_scope, make_tools
 from recuerdo.nodes.run_tools.memory_tool.in_agent import agent_memory_tool
@@ -43,7 +44,7 @@ def make_toolbox(plan: Plan, app_tools: Sequence[BaseTool]) -> Toolbox:
 
 def own_tools() -> dict[str, BaseTool]:
     """The tools that ship and that a plan can name."""
-    return {**SHIPPED_TOOLS, **HOTEL_TOOLS, "memory": agent_memory_tool()}
+    return {**SHIPPED_TOOLS, **HELP_TOOLS, **HOTEL_TOOLS, "memory": agent_memory_tool()}
 
 
 def bound_tools(services: Services) -> list[dict[str, Any]]:

@@ -43,10 +43,11 @@ def verify(
                 "anchor": last,
                 "fault": found.fault,
                 "at": found.at,
+                "subject": found.subject,
             }
         )
     if found.fault:
-        raise StoreError(sentences(f"fault_{found.fault}", number=found.at))
+        raise StoreError(sentences(f"fault_{found.fault}", number=found.at, subject=found.subject))
     if not as_json:
         key = "sound" if found.last else "empty"
         print(sentences(key, entries=found.entries, anchor=found.last).in_language(language()))

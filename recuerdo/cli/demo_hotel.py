@@ -50,6 +50,23 @@ def _show(event: "HotelEvent") -> None:
             _show_turn(turn)
         case hotel.Kept(evidence):
             _show_evidence(evidence)
+        case _:
+            _show_learning(event)
+
+
+def _show_learning(event: "HotelEvent") -> None:
+    from recuerdo.demo import hotel
+
+    console = out()
+    match event:
+        case hotel.Proposed(proposal):
+            console.print(plain_text(proposal.wording[language()], "yellow"))
+            values = {"size": proposal.sample_size, "share": f"{proposal.effect.get('share', 0):.0%}"}
+            console.print(plain_text(_say("rests_on", **values), "dim"))
+        case hotel.InForce(revision, actor):
+            console.print(plain_text(_say("in_force", revision=revision.reference, actor=actor), "green"))
+        case hotel.Stopped(actor):
+            console.print(plain_text(_say("stopped", actor=actor), "red"))
 
 
 def _show_turn(turn: "Turn") -> None:

@@ -30,7 +30,10 @@ class SymptomName(StrEnum):
 
 def doctor(
     symptom: Annotated[
-        SymptomName | None, typer.Option(help="What seems wrong. Default: look at the whole house.")
+        SymptomName | None,
+        typer.Option(
+            help="What seems wrong. Default: each of them for --conversation or --user, else the whole house."
+        ),
     ] = None,
     conversation: Annotated[
         str | None, typer.Option(help="The conversation in which it seems wrong.", metavar="ID")
@@ -58,7 +61,10 @@ def doctor(
     if as_json:
         print_json(found.as_data())
         return
-    out().print(Group(*(_shown(one) for one in found.findings)))
+    for answer in found.answers or [found]:
+        if answer.symptom:
+            out().print(plain_text(sentences(answer.symptom).in_language(language()), "bold underline"))
+        out().print(Group(*(_shown(one) for one in answer.findings)))
 
 
 def _shown(found: "Finding") -> RenderableType:

@@ -89,7 +89,7 @@ def list_events(
     which = _filter(assistant, user, conversation, event_type, status, since, until, unresolved)
     with open_stores(Identity(None, tenant, assistant, plan)) as agent:
         page = agent.run_sync(agent.events.list(which, actor=_actor(actor), limit=limit, offset=offset))
-        listed = [agent.events.data(event) for event in page.events]
+        listed = list(agent.run_sync(agent.events.data(page.events)))
     if as_json:
         print_json({"total": page.total, "offset": offset, "events": listed})
         return
@@ -111,13 +111,13 @@ def show(
 
     with open_stores(Identity(None, tenant, None, plan)) as agent:
         found = agent.run_sync(agent.events.show(_uuid(event), actor=_actor(actor)))
-        data = agent.events.data(found) if found else None
+        data = agent.run_sync(agent.events.data([found])) if found else None
     if data is None:
         raise InputError(sentences("missing", id=event[:60]))
     if as_json:
-        print_json(data)
+        print_json(data[0])
     else:
-        print(_yaml(data), end="")
+        print(_yaml(data[0]), end="")
 
 
 @events_app.command()

@@ -9,13 +9,11 @@ from rich.table import Table
 
 from recuerdo.agent import Agent
 from recuerdo.cli.console import plain_text, say, sentences
+from recuerdo.nodes.update_memory.preference_values import like
 from recuerdo.state.errors import InputError
-from recuerdo.state.folding import folded
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.postgres.preferences import Preference
 from recuerdo.stores.postgres.symbols import Interest
-
-_YES = ("si", "yes", "true", "1", "on")
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class Remembered:
         """
         key = self._key(item)
         if key in self.preferences:
-            value = _like(self.preferences[key].value, text)
+            value = like(self.preferences[key].value, key, text)
             agent.run_sync(agent.memory.correct_preference(key, value, user=self.user))
         else:
             agent.run_sync(agent.memory.update(UUID(key), text, user=self.user))
@@ -125,15 +123,6 @@ class Remembered:
         if key not in keys:
             raise InputError(sentences("memory_item_unknown", item=item[:60]))
         return key
-
-
-def _like(value: object, text: str) -> object:
-    """``text`` as a value of the kind that is there: a list by commas, a yes or a no."""
-    if isinstance(value, list):
-        return [part.strip() for part in text.split(",") if part.strip()]
-    if isinstance(value, bool):
-        return folded(text.strip()) in _YES
-    return text
 
 
 def _shown(value: object) -> str:

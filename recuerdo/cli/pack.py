@@ -1,7 +1,6 @@
 """``recuerdo pack``: folders of rules as immutable, signed packs (OR-13 to OR-16)."""
 
 import asyncio
-import getpass
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ import typer
 from rich.table import Table
 
 from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable, quiet_logs
+from recuerdo.cli.desk import Actor
 from recuerdo.cli.options import AsJson, Tenant
-from recuerdo.state.errors import InputError, RecuerdoError, SettingsError
+from recuerdo.state.errors import RecuerdoError, SettingsError
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
@@ -35,16 +35,17 @@ Version = Annotated[str, typer.Argument(help="A pack, or a folder as it is now."
 @pack_app.command()
 def build(
     folder: Annotated[Path, typer.Argument(help="Folder of Markdown, CSV and YAML.", metavar="DIR")],
+    actor: Actor,
     name: Annotated[str | None, typer.Option(help="Name of the pack. Default: the folder's.")] = None,
-    actor: Annotated[str | None, typer.Option(help="Who builds. Default: the user of this machine.")] = None,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a folder, sign it and keep it; the versions before it stay."""
     from recuerdo.stores.packs import read_folder
 
+    checked_name("--actor", actor)
     pack = read_folder(folder, name)
-    document = asyncio.run(_build(pack, checked_name("--actor", actor) or _operator(), tenant))
+    document = asyncio.run(_build(pack, actor, tenant))
     if as_json:
         print_json(document)
         return
@@ -137,9 +138,7 @@ class _Desk:
 
     @property
     def keys(self) -> "KeyFolder":
-        from recuerdo.stores.keys import KeyFolder
-
-        return KeyFolder(self.services.settings.data / "keys")
+        return self.services.keys
 
     async def sealed(self, reference: str) -> "SealedPack":
         return (await self.packs.read([reference]))[reference]
@@ -171,12 +170,11 @@ async def _desk(tenant: str | None) -> AsyncIterator[_Desk]:
 
 
 async def _build(pack: "Pack", actor: str, tenant: str | None) -> dict[str, Any]:
-    from recuerdo.stores.packs import seal
+    from recuerdo.stores.plans import PlanOffice
 
     async with _desk(tenant) as desk:
-        now = desk.services.clock()
-        key = await asyncio.to_thread(desk.keys.signing_key, actor, now)
-        new = await desk.packs.add(seal(pack, key), actor, now)
+        office = PlanOffice(desk.services.database, desk.tenant, desk.keys)
+        new = await office.build_pack(pack, actor=actor, at=desk.services.clock())
         return {
             "pack": pack.reference,
             "pin": pack.pin,
@@ -238,14 +236,6 @@ async def _texts(desk: _Desk, version: str) -> dict[str, str]:
 
 def _lines(path: str, old: str, new: str) -> list[str]:
     return list(unified_diff(old.split("\n"), new.split("\n"), path, path, lineterm=""))
-
-
-def _operator() -> str:
-    """The user of this machine, where the system knows a name."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        raise InputError(sentences("actor_unknown")) from None
 
 
 def _print(key: str, **values: object) -> None:

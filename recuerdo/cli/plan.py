@@ -114,9 +114,8 @@ def activate(
     checked_name("--actor", actor)
 
     async def work(desk: "Governance") -> "Revision":
-        found = await desk.plans.activate(revision, actor=actor, name=plan)
-        await _warn(desk, found)
-        return found
+        await _warn(desk, (await desk.plans.show(revision, name=plan)).revision)
+        return await desk.plans.activate(revision, actor=actor, name=plan)
 
     _said("activated", at_desk(tenant, work), as_json)
 
@@ -133,8 +132,13 @@ def rollback(
 ) -> None:
     """Return to an earlier revision."""
     checked_name("--actor", actor)
-    found = at_desk(tenant, lambda desk: desk.plans.rollback(revision, actor=actor, name=plan))
-    _said("activated", found, as_json)
+
+    async def work(desk: "Governance") -> "Revision":
+        found = await desk.plans.rollback(revision, actor=actor, name=plan)
+        await _warn(desk, found)
+        return found
+
+    _said("activated", at_desk(tenant, work), as_json)
 
 
 @plan_app.command()
@@ -235,9 +239,12 @@ def _data(revision: "Revision") -> dict[str, Any]:
 
 
 async def _warn(desk: "Governance", revision: "Revision") -> None:
-    """Say what speaks against the revision: eval cases that it fails, or that nobody has tried (OR-35)."""
+    """Say what speaks against the revision: eval cases that it fails, or that nobody has tried (OR-35), and events of
+    types that it no longer has (IM-18)."""
     if against := await desk.evaluations.before_activation(revision):
         complain(against)
+    for name, events in (await desk.plans.removed_types(revision)).items():
+        complain(sentences("type_removed", type=name, events=events))
 
 
 def _said(key: str, revision: "Revision", as_json: bool) -> None:

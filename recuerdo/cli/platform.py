@@ -1,7 +1,7 @@
 """``recuerdo platform``: the platform's own data, loaded from files."""
 
 from collections.abc import Iterator
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -50,7 +50,7 @@ def load(
     """Load every file of a folder, replacing rows of the same key: all of them, or nothing."""
     from recuerdo.stores.sources.files import FILES, DataError, Reading, read_folder
 
-    batches = read_folder(folder, Reading(_zone(zone), _spelled))
+    batches = read_folder(folder, Reading(_zone(zone), _spelled, datetime.now(UTC), _has_calendar))
     try:
         tenant, loaded = _write(batches, tenant)
     except DataError as error:
@@ -84,6 +84,13 @@ def _spelled(symbol: str) -> str:
 
     known = instrument(symbol)
     return known.symbol if known else symbol.upper()
+
+
+def _has_calendar(market: str) -> bool:
+    # pandas, which it needs, takes a second to import: only profiles pay it.
+    from recuerdo.stores.sources.exchanges.library import has_calendar
+
+    return has_calendar(market)
 
 
 def _zone(name: str | None) -> tzinfo | None:

@@ -47,7 +47,7 @@ async def _work() -> None:
             services.clock,
             spared=spared,
             jobs=[
-                events_job(services, services.plan.name, spared=spared),
+                events_job(services, spared=spared),
                 learning_job(services, spared=spared),
             ],
         )

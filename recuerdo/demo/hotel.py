@@ -12,15 +12,18 @@ from recuerdo.demo.hotel_script import (
     Decides,
     HotelScene,
     HotelScript,
+    LearningTitle,
     ScriptedReceptionist,
     load_hotel_script,
 )
 from recuerdo.opening import open_agent
 from recuerdo.state.errors import ScopeError
 from recuerdo.state.sentences import Sentence
+from recuerdo.stores.plans import Revision
 from recuerdo.stores.postgres.approvals import Approval
 from recuerdo.stores.postgres.evidence import Evidence
 from recuerdo.stores.postgres.hotel import Hotel, Room
+from recuerdo.stores.postgres.proposals import Proposal
 from recuerdo.turn import Turn
 
 HOTEL_TENANT = "demo-hotel"
@@ -33,7 +36,7 @@ _ARRIVES_IN = timedelta(days=30)
 class HotelSceneBegan:
     """A scene begins."""
 
-    scene: HotelScene
+    scene: HotelScene | LearningTitle
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,40 @@ class Kept:
     evidence: tuple[Evidence, ...]
 
 
-HotelEvent = HotelSceneBegan | HotelAsked | Waits | Refused | Decided | HotelAnswered | Kept
+@dataclass(frozen=True)
+class Proposed:
+    """The Learning Hub has found a rule."""
+
+    proposal: Proposal
+
+
+@dataclass(frozen=True)
+class InForce:
+    """A signed revision was put in force."""
+
+    revision: Revision
+    actor: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """No rule holds any more."""
+
+    actor: str
+
+
+HotelEvent = (
+    HotelSceneBegan
+    | HotelAsked
+    | Waits
+    | Refused
+    | Decided
+    | HotelAnswered
+    | Kept
+    | Proposed
+    | InForce
+    | Stopped
+)
 
 
 def play_hotel(**parts: Any) -> Iterator[HotelEvent]:
@@ -98,6 +134,59 @@ def play_hotel(**parts: Any) -> Iterator[HotelEvent]:
             yield from _play(agent, scene, script.user, conversation)
         found = agent.run_sync(agent.governance.evidence.list(actor=script.supervisor))
         yield Kept(tuple(one for one in reversed(found) if one.conversation == conversation))
+        yield from _learn(agent, model, script)
+
+
+def _learn(agent: Agent, model: ScriptedReceptionist, script: HotelScript) -> Iterator[HotelEvent]:
+    """From approvals to a rule in force, its stop and the way back."""
+    titles, governance, chief = script.learns.scenes, agent.governance, script.supervisor
+    (reservation,) = agent.run_sync(Hotel(agent.services.database, HOTEL_TENANT).reservations())
+    desk = _Desk(agent, model, script, reservation.id)
+    yield HotelSceneBegan(titles.approvals)
+    for pct in script.learns.discounts:
+        yield from desk.discount(pct)
+    yield HotelSceneBegan(titles.proposal)
+    for proposal in agent.run_sync(governance.proposals.sweep(actor=chief)):
+        yield Proposed(proposal)
+        agent.run_sync(governance.proposals.decide(proposal.id, "approve", actor=chief))
+        yield Decided(Decides(actor=chief, decision="approve"))
+    yield HotelSceneBegan(titles.revision)
+    revision = agent.run_sync(governance.plans.compile(PLAN, actor=chief))
+    yield InForce(agent.run_sync(governance.plans.activate(revision.number, actor=chief)), chief)
+    yield from desk.discount(10)
+    yield HotelSceneBegan(titles.stop)
+    agent.run_sync(governance.plans.stop(actor=chief))
+    yield Stopped(chief)
+    yield from desk.discount(10)
+    agent.run_sync(governance.plans.lift(actor=script.owner))
+    yield HotelSceneBegan(titles.rollback)
+    yield InForce(agent.run_sync(governance.plans.rollback(actor=chief)), chief)
+    yield from desk.discount(10)
+
+
+@dataclass
+class _Desk:
+    """Asks for discounts, each in a conversation of its own; the supervisor approves what waits."""
+
+    agent: Agent
+    model: ScriptedReceptionist
+    script: HotelScript
+    reservation: str
+    asked: int = 0
+
+    def discount(self, pct: int) -> Iterator[HotelEvent]:
+        """Ask for so many per cent."""
+        self.asked += 1
+        text, steps = self.script.learns.asked(self.asked, pct, self.reservation)
+        self.model.steps = {text: steps}
+        yield HotelAsked(text)
+        turn = self.agent.send_sync(text, user=self.script.user, conversation=str(uuid4()))
+        if turn.pending is not None:
+            yield Waits(turn.pending)
+            decides = Decides(actor=self.script.supervisor, decision="approve")
+            turn = self.agent.run_sync(self.agent.resume(turn.pending, "approve", actor=decides.actor))
+            yield Decided(decides)
+        yield HotelAnswered(turn)
 
 
 def _prepare(agent: Agent, script: HotelScript) -> None:
@@ -112,7 +201,17 @@ def _prepare(agent: Agent, script: HotelScript) -> None:
         agent.run_sync(roles.appoint_first_owner(script.owner))
     if script.supervisor not in known:
         agent.run_sync(roles.grant(script.supervisor, "supervisor", actor=script.owner))
+    _undo_earlier(agent, script)
     agent.run_sync(agent.memory.remember(script.remembers, user=script.user))
+
+
+def _undo_earlier(agent: Agent, script: HotelScript) -> None:
+    """What a run that was broken off left on: a stop, or a revision with the rule."""
+    plans = agent.governance.plans
+    if agent.run_sync(plans.stopped()):
+        agent.run_sync(plans.lift(actor=script.owner))
+    if agent.run_sync(plans.show()).revision.plan.auto_approve_rules:
+        agent.run_sync(plans.rollback(actor=script.supervisor))
 
 
 def _play(agent: Agent, scene: HotelScene, user: str, conversation: str) -> Iterator[HotelEvent]:

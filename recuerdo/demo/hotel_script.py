@@ -52,6 +52,41 @@ class HotelScene(_Part):
     decides: tuple[Decides, ...]
 
 
+class LearningTitle(_Part):
+    """What a part of the learning shows, and what to look at."""
+
+    requirement: str
+    title: Bilingual
+    watch: Bilingual
+
+
+class LearningTitles(_Part):
+    """The parts of the learning, in the order in which they are played."""
+
+    approvals: LearningTitle
+    proposal: LearningTitle
+    revision: LearningTitle
+    stop: LearningTitle
+    rollback: LearningTitle
+
+
+class Learns(_Part):
+    """Discounts that are asked for time and again: what is said, and the per cent of each."""
+
+    says: str
+    replies: str
+    nights: int
+    discounts: tuple[int, ...]
+    scenes: LearningTitles
+
+    def asked(self, number: int, pct: int, reservation: str) -> tuple[str, tuple[Step, ...]]:
+        """The message of a request for a discount, and what the model does for it."""
+        words = {"n": number, "pct": pct, "reservation": reservation}
+        args = {"reservation": reservation, "discount_pct": pct, "nights": self.nights}
+        done = Step(say=self.replies.format(**words))
+        return self.says.format(**words), (Step(call="apply_discount", args=args), done)
+
+
 class HotelScript(_Part):
     """All scenes, who plays in them, the rooms, and what is remembered at the beginning."""
 
@@ -61,6 +96,7 @@ class HotelScript(_Part):
     rooms: tuple[dict[str, Any], ...]
     remembers: str
     scenes: tuple[HotelScene, ...]
+    learns: Learns
 
 
 def load_hotel_script() -> HotelScript:

@@ -5,16 +5,28 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from recuerdo.doctor.finding import Finding, finding
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+
+from recuerdo.doctor.finding import Finding, finding, sentences
 from recuerdo.doctor.patient import Patient
+from recuerdo.nodes.run_tools.key_events import KEY_EVENT_TOOLS
+from recuerdo.nodes.run_tools.key_events.arguments import refusal
+from recuerdo.nodes.run_tools.requested import UNREADABLE
 from recuerdo.state.folding import comparable, plain
 from recuerdo.state.key_events import SEVERITIES, tool_conditions
+from recuerdo.state.rounds import is_answered, split_rounds
 from recuerdo.stores.postgres.diagnosis import event_facts, tool_arguments
 from recuerdo.stores.postgres.key_events import OperatorEvents, OperatorFilter
-from recuerdo.stores.postgres.turns import TurnLog
+from recuerdo.stores.postgres.turns import StoredMessage, TurnLog
 
 UNRESOLVED = 50
 """Ids of session-scoped events that are told at most."""
+
+NEWEST_MESSAGES = 500
+"""Messages of a conversation in which calls of tools are looked for."""
+
+MOST_FULL_CONTEXT = 5
+"""The greatest value of full context (LA-11)."""
 
 
 async def no_last_round(patient: Patient) -> Sequence[Finding]:
@@ -25,8 +37,12 @@ async def no_last_round(patient: Patient) -> Sequence[Finding]:
 async def tool_forgotten(patient: Patient) -> Sequence[Finding]:
     """ "It forgot which tool it called" (LA-16)."""
     rounds = patient.plan.memory.full_context.rounds
+    ago = await _called_ago(patient)
+    # Those that a larger value would bring back.
+    out_of_it = [one for one in ago if rounds < one <= MOST_FULL_CONTEXT]
     return [
-        finding("full_context", rounds > 0, rounds),
+        finding("full_context", rounds > 0 and not out_of_it, rounds),
+        *([finding("tools_called", not out_of_it, ago, rounds=rounds)] if ago else []),
         _short_term(patient),
         _preview(patient),
         *await _dropped_traces(patient),
@@ -53,20 +69,16 @@ async def event_tools_missing(patient: Patient) -> Sequence[Finding]:
 async def event_parameter_error(patient: Patient) -> Sequence[Finding]:
     """ "Creating an event gives a parameter error" (LA-30, LA-31)."""
     names = [kind.name for kind in patient.plan.key_events.types]
-    calls = await tool_arguments(
-        patient.services.database,
-        patient.tenant,
-        patient.assistant,
-        "create_key_event",
-        patient.conversation,
-    )
+    calls = await _calls(patient, "create_key_event")
     wrong = dict.fromkeys(_given(calls, "event_type", names))
     severities = dict.fromkeys(_given(calls, "severity", SEVERITIES))
+    refused = await _refused(patient)
     used = [{"used": kind, "nearest": _nearest(kind, names)} for kind in wrong]
     return [
         finding("type_used", not used, used, types=_quoted(names)),
         finding("dictionary", bool(names), names),
         finding("severity_used", not severities, list(severities), words=_quoted(SEVERITIES)),
+        finding("arguments_refused", not refused, refused),
     ]
 
 
@@ -117,10 +129,57 @@ async def _dropped_traces(patient: Patient) -> list[Finding]:
     return [finding("traces_dropped", not dropped, dropped)]
 
 
+async def _calls(patient: Patient, tool: str) -> list[dict[str, Any]]:
+    return await tool_arguments(
+        patient.services.database, patient.tenant, patient.assistant, tool, patient.conversation
+    )
+
+
+async def _refused(patient: Patient) -> list[dict[str, str]]:
+    """What calls of the three tools were refused for, newest first, each once."""
+    settings = patient.plan.key_events
+    found: dict[tuple[str, str], None] = {}
+    for tool in KEY_EVENT_TOOLS:
+        for arguments in await _calls(patient, tool):
+            if UNREADABLE in arguments:
+                found[tool, sentences("arguments_unreadable").en] = None
+            elif error := refusal(tool, arguments, settings):
+                found[tool, error] = None
+    return [{"tool": tool, "error": error} for tool, error in found]
+
+
+async def _called_ago(patient: Patient) -> list[int]:
+    """How many rounds ago the conversation had calls of tools; 1: in the newest one."""
+    if patient.conversation is None or patient.facts is None:
+        return []
+    log = TurnLog(patient.services.database, patient.tenant)
+    stored = await log.messages(patient.conversation, patient.facts.user, limit=NEWEST_MESSAGES)
+    rounds = split_rounds([_as_said(message) for message in stored])
+    finished = [is_answered(messages) for messages in rounds]
+    called = [place for place, messages in enumerate(rounds) if any(map(_calls_tools, messages))]
+    return sorted({max(sum(finished[place:]), 1) for place in called})
+
+
+def _as_said(message: StoredMessage) -> AnyMessage:
+    match message.role:
+        case "user":
+            return HumanMessage(message.content)
+        case "tool":
+            return ToolMessage("", tool_call_id=message.tool_call_id or "")
+        case _:
+            calls = [{"name": "-", "args": {}, "id": "-"}] if message.tool_calls else []
+            return AIMessage(message.content, tool_calls=calls)
+
+
+def _calls_tools(message: AnyMessage) -> bool:
+    return isinstance(message, AIMessage) and bool(message.tool_calls)
+
+
 async def _identity(patient: Patient) -> Finding:
-    """Events of sessions whose user was not identified: only that session finds them."""
+    """Events of sessions whose user was not identified: only that session finds them, so those of all are told."""
     events = OperatorEvents(patient.services.database, patient.tenant)
-    which = OperatorFilter(assistant=patient.assistant, session=patient.conversation, unresolved=True)
+    shared = patient.plan.key_events.shared_across_assistants
+    which = OperatorFilter(assistant=None if shared else patient.assistant, unresolved=True)
     page = await events.list(which, patient.actor, patient.services.clock(), limit=UNRESOLVED)
     found = [{"id": str(event.id), "session": event.session} for event in page.events]
     return finding("identity", not page.total, {"session_scoped": found, "total": page.total})
@@ -165,11 +224,10 @@ async def _events(patient: Patient) -> list[Finding]:
 
 def _extraction(patient: Patient) -> Finding:
     """Agents that do not write events themselves have them once the conversation was read (LA-26)."""
-    later = patient.plan.agent_type != "loop"
     unread = patient.facts.unread if patient.facts else 0
     value = {"agent_type": patient.plan.agent_type, "unread_turns": unread}
     minutes = patient.plan.key_events.extraction.idle_minutes
-    return finding("extraction", not (later and unread), value, minutes=minutes)
+    return finding("extraction", not unread, value, minutes=minutes)
 
 
 def _given(calls: Sequence[dict[str, Any]], name: str, allowed: Sequence[str]) -> list[str]:

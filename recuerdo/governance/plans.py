@@ -1,31 +1,37 @@
 """``agent.governance.plans``: compile, activate, return, compare and stop what governs the agent (OR-20, OR-29)."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recuerdo.governance.evaluations import Evaluations
 from recuerdo.nodes.check_tokens import refuse_unusable_packs
 from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Services
-from recuerdo.state.amendment import ApprovedProposal
 from recuerdo.state.errors import InputError, SettingsError
+from recuerdo.state.key_events import removed_types
 from recuerdo.state.plan import Plan
-from recuerdo.state.sentences import load_sentences
+from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.keys import KeyRecord
 from recuerdo.stores.plans import (
     EmergencyStop,
     PlanOffice,
+    PlanShelf,
     Revision,
     RevisionEntry,
     SealedRevision,
     load_plan,
 )
 from recuerdo.stores.plans.diff import Difference, differences
+from recuerdo.stores.postgres.eval_cases import EvalRun
+from recuerdo.stores.postgres.key_events import OperatorEvents
 from recuerdo.stores.postgres.proposals import Proposals
 
 _sentences = load_sentences("recuerdo.stores.plans")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,13 @@ class ShownRevision:
     def envelope(self) -> dict[str, Any]:
         """The envelope as a JSON document, for tools of others."""
         return self.sealed.envelope()
+
+
+@dataclass(frozen=True)
+class ActivatedRevision(Revision):
+    """A revision that was put in force; ``against`` is what its eval cases say against it (OR-35)."""
+
+    against: Sentence | None = None
 
 
 class GovernedPlans:
@@ -67,13 +80,12 @@ class GovernedPlans:
         draft: Plan | str,
         *,
         actor: str,
-        approved: Sequence[ApprovedProposal] = (),
         without: Sequence[str] = (),
     ) -> Revision:
         """Make the next signed revision of a draft: a plan, the name of one that ships, or a YAML file.
 
-        It changes nothing until it is activated. It takes in the proposals that were approved since, and those in
-        ``approved``; ``without`` names proposals, rules, cases or tools whose change it no longer carries.
+        It changes nothing until it is activated. It takes in the proposals that were approved since; ``without``
+        names proposals, rules, cases or tools whose change it no longer carries.
 
         Raises SettingsError for a draft that could not be used: an unknown tool or source, a pack that is
         missing, refused or over budget (C-23); InputError for a rule that no proposal brought (OR-21).
@@ -84,33 +96,50 @@ class GovernedPlans:
         proposals = Proposals(self._services.database, self._tenant, self._services.keys)
         return await self._office.compile_revision(
             draft,
-            [*await proposals.approved(draft.name), *approved],
+            await proposals.approved(draft.name),
             without,
             actor=actor,
             at=self._services.clock(),
             also=proposals.included,
         )
 
-    async def activate(self, revision: int | str, *, actor: str, name: str | None = None) -> Revision:
+    async def activate(
+        self, revision: int | str, *, actor: str, name: str | None = None
+    ) -> ActivatedRevision:
         """Put a revision in force: turns that begin from now on run under it, those under way end as they began.
+
+        What its eval cases say against it is logged before, stands in ``against`` and in the audit (OR-35);
+        ``agent.governance.evaluations`` tells it without putting anything in force.
 
         Raises InputError when it is in force, SettingsError when it cannot be used.
         """
         name, number = self._named(name), _number(revision)
         assert number is not None, "given"
-        _, verified = await self._office.read(name, number)
-        await self._require_usable(verified.plan)
-        return await self._office.activate(name, number, actor=actor, at=self._services.clock())
+        return await self._put_in_force(name, number, actor)
+
+    async def removed_types(self, revision: Revision) -> dict[str, int]:
+        """Types of key event that the parent had and this revision has not, with the events of each in the tenant.
+
+        They keep their type and stay readable; whoever activates the revision should know (IM-18).
+        """
+        if revision.parent is None:
+            return {}
+        shelf = PlanShelf(self._services.database, self._services.keys)
+        parent = await shelf.load(self._tenant, revision.plan.name, revision.parent)
+        removed = removed_types(parent.plan, revision.plan)
+        counted = await OperatorEvents(self._services.database, self._tenant).count(removed)
+        return {name: counted[name] for name in removed if name in counted}
 
     async def rollback(
         self, revision: int | str | None = None, *, actor: str, name: str | None = None
-    ) -> Revision:
-        """Return to an earlier revision, None: to the one before (IM-50).
+    ) -> ActivatedRevision:
+        """Return to an earlier revision, None: to the one before (IM-50), as :meth:`activate` does.
 
-        Raises InputError when there is none earlier, SettingsError when one of its packs is gone.
+        Raises InputError when there is none earlier, SettingsError when one of its packs or tools is gone.
         """
-        return await self._office.rollback(
-            self._named(name), _number(revision), actor=actor, at=self._services.clock()
+        name = self._named(name)
+        return await self._put_in_force(
+            name, await self._office.earlier(name, _number(revision), actor=actor), actor
         )
 
     async def diff(
@@ -148,11 +177,33 @@ class GovernedPlans:
             return version
         return (await self.show(version, name=name)).revision.plan
 
+    async def _put_in_force(self, name: str, number: int, actor: str) -> ActivatedRevision:
+        await self._office.require_supervisor(actor)
+        _, revision = await self._office.read(name, number)
+        await self._require_usable(revision.plan)
+        evaluations = Evaluations(self._services, self._tenant)
+        against = await evaluations.before_activation(revision)
+        if against is not None:
+            _log.warning("%s", against.en)
+        tried = await evaluations.newest(revision) if revision.plan.eval_cases else None
+        at = self._services.clock()
+        await self._office.activate(name, number, actor=actor, at=at, tried=_outcome(revision, tried))
+        return ActivatedRevision(**vars(revision), against=against)
+
     async def _require_usable(self, plan: Plan) -> None:
         """What would fail at the first turn fails here."""
         _require_tools(plan, self._services)
         trial = self._services.in_force.equip(self._services, plan)
         await refuse_unusable_packs(trial, self._tenant)
+
+
+def _outcome(revision: Revision, tried: EvalRun | None) -> str | None:
+    """What came of a revision's eval cases, in a word for the audit; None where it has none."""
+    if not revision.plan.eval_cases:
+        return None
+    if tried is None:
+        return "never tried"
+    return "failed" if tried.failed else "passed"
 
 
 def _require_tools(plan: Plan, services: Services) -> None:

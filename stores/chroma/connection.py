@@ -25,12 +25,14 @@ T = TypeVar("T")
 class ChromaConnection(ABC):
     """Runs calls of Chroma in worker threads, off the event loop, and knows the collections by scope.
 
-    A database per tenant, a collection per assistant. ``name`` says in errors which Chroma it is.
+    A database per tenant, a collection per assistant. ``name`` says in errors which Chroma it is;
+    ``has_leftovers``: something was deleted since the last ``purge``.
     """
 
     def __init__(self, name: str, threads: int) -> None:
         self.name = name
         self.process = os.getpid()
+        self.has_leftovers = False
         self._collections: dict[tuple[str, str], Collection] = {}
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="recuerdo-chroma")
 
@@ -41,6 +43,10 @@ class ChromaConnection(ABC):
     @abstractmethod
     def broken(self, kind: str) -> Sentence:
         """What to tell when Chroma raised an error of this ``kind``."""
+
+    @abstractmethod
+    def purge(self) -> None:
+        """Take what was deleted or replaced off the disk. In a worker thread only."""
 
     @abstractmethod
     def close(self) -> None:
@@ -85,6 +91,7 @@ class ChromaConnection(ABC):
         """Remove a collection with all its vectors. In a worker thread only."""
         if self.find(tenant, assistant) is None:
             return
+        self.has_leftovers = True
         self.server().delete_collection(collection_name(assistant), database=database_name(tenant))
         self.forget(tenant, assistant)
 

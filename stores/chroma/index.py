@@ -52,7 +52,7 @@ class VectorIndex(Protocol):
         ...
 
     async def delete_user(self, tenant: str, assistant: str, user: str) -> None:
-        """Remove all of one user's memories."""
+        """Remove all of one user's memories, from the disk too."""
         ...
 
     async def query(
@@ -67,6 +67,10 @@ class VectorIndex(Protocol):
 
     async def reset(self, tenant: str, assistant: str) -> None:
         """Drop all vectors of the assistant, so that they can be written anew."""
+        ...
+
+    async def purge(self) -> None:
+        """Take off the disk what was deleted since the last time."""
         ...
 
     async def close(self) -> None:
@@ -108,6 +112,10 @@ class NoIndex:
         raise StoreError(self._reason)
 
     async def reset(self, tenant: str, assistant: str) -> None:
+        """Raise StoreError."""
+        raise StoreError(self._reason)
+
+    async def purge(self) -> None:
         """Raise StoreError."""
         raise StoreError(self._reason)
 

@@ -45,6 +45,9 @@ class MemoryIndex:
         """See VectorIndex."""
         self._collections.pop((tenant, assistant), None)
 
+    async def purge(self) -> None:
+        """See VectorIndex; there is no disk."""
+
     async def close(self) -> None:
         """See VectorIndex; the vectors stay until the object goes."""
 

@@ -35,6 +35,9 @@ class ChromaServer(ChromaConnection):
         """See ChromaConnection."""
         return sentences("index_server_broken", server=self.name, kind=kind)
 
+    def purge(self) -> None:
+        """Nothing: the files are the server's, see ``chroma vacuum``."""
+
     def close(self) -> None:
         """Close the connections: blocks until the calls under way are done."""
         self._workers.shutdown()

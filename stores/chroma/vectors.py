@@ -1,6 +1,7 @@
 """The vector index in Chroma, embedded in a folder or on a server."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from recuerdo.state.errors import StoreError
 from recuerdo.stores.chroma.connection import ChromaConnection, sentences
 from recuerdo.stores.chroma.folder import ChromaFolder, acquire, release
 from recuerdo.stores.chroma.index import EmbedderChanged, Hit, NoIndex, VectorIndex, VectorItem
+from recuerdo.stores.chroma.names import user_digest
 from recuerdo.stores.chroma.server import ChromaServer
 from recuerdo.stores.embeddings import Embedder
 
@@ -21,6 +23,7 @@ T = TypeVar("T")
 
 # Vectors per call: other queries run in between, and Chroma holds Python up while it takes them in.
 _BATCH = 100
+_SALT_BYTES = 16
 
 
 async def open_index(folder: Path, embedder: Embedder, url: str | None = None) -> VectorIndex:
@@ -47,7 +50,7 @@ class ChromaIndex:
     """A :class:`~recuerdo.stores.chroma.index.VectorIndex` in one Chroma; made by :func:`open_index`.
 
     A database per tenant, a collection per assistant, each made at its first write. A vector's metadata is
-    the user's id alone.
+    a digest of the user's id, salted by collection (C-17): the files name nobody and hold no text.
     """
 
     unavailable = None
@@ -74,6 +77,7 @@ class ChromaIndex:
     async def delete_user(self, tenant: str, assistant: str, user: str) -> None:
         """See VectorIndex."""
         await self._run(self._delete_user, tenant, assistant, user)
+        await self.purge()
 
     async def query(
         self, tenant: str, assistant: str, user: str, embedding: Sequence[float], limit: int
@@ -90,6 +94,12 @@ class ChromaIndex:
     async def reset(self, tenant: str, assistant: str) -> None:
         """See VectorIndex."""
         await self._run(self._drop, tenant, assistant)
+
+    async def purge(self) -> None:
+        """See VectorIndex. On a server nothing: its files are its own."""
+        if self._closed:
+            raise StoreError(sentences("index_closed"))
+        await self._chroma.run(self._chroma.purge)
 
     async def close(self) -> None:
         """See VectorIndex. The last index of the process on a folder gives its lock back."""
@@ -129,24 +139,32 @@ class ChromaIndex:
     def _upsert(self, tenant: str, assistant: str, items: Sequence[VectorItem]) -> None:
         dimensions = len(items[0].embedding)
         collection = self._chroma.find(tenant, assistant) or self._chroma.create(
-            tenant, assistant, {"embedder": self._embedder, "dimensions": dimensions}
+            tenant, assistant, self._about(dimensions)
         )
-        self._check_embedder(collection, dimensions)
+        salt = self._checked_salt(collection, dimensions)
         collection.upsert(
             ids=[item.id for item in items],
             embeddings=[item.embedding for item in items],
-            metadatas=[{"user_id": item.user} for item in items],
+            metadatas=[{"user": user_digest(item.user, salt)} for item in items],
         )
 
     def _delete(self, tenant: str, assistant: str, ids: list[str]) -> None:
         collection = self._chroma.find(tenant, assistant)
         if collection is not None:
+            self._chroma.has_leftovers = True
             collection.delete(ids=ids)
 
     def _delete_user(self, tenant: str, assistant: str, user: str) -> None:
         collection = self._chroma.find(tenant, assistant)
-        if collection is not None:
-            collection.delete(where={"user_id": user})
+        if collection is None:
+            return
+        salt = _salt(collection)
+        if salt is None:
+            # Another program's, or of before users were digested: whose the vectors are it cannot say.
+            self._drop(tenant, assistant)
+            return
+        self._chroma.has_leftovers = True
+        collection.delete(where={"user": user_digest(user, salt)})
 
     def _query(
         self, tenant: str, assistant: str, user: str, embedding: Sequence[float], limit: int
@@ -154,9 +172,12 @@ class ChromaIndex:
         collection = self._chroma.find(tenant, assistant)
         if collection is None:
             return []
-        self._check_embedder(collection, len(embedding))
+        salt = self._checked_salt(collection, len(embedding))
         found = collection.query(
-            query_embeddings=[embedding], n_results=limit, where={"user_id": user}, include=["distances"]
+            query_embeddings=[embedding],
+            n_results=limit,
+            where={"user": user_digest(user, salt)},
+            include=["distances"],
         )
         distances = found["distances"] or [[]]
         return [
@@ -171,12 +192,24 @@ class ChromaIndex:
     def _drop(self, tenant: str, assistant: str) -> None:
         self._chroma.drop(tenant, assistant)
 
-    def _check_embedder(self, collection: "Collection", dimensions: int) -> None:
+    def _about(self, dimensions: int) -> dict[str, str | int]:
+        salt = secrets.token_hex(_SALT_BYTES)
+        return {"embedder": self._embedder, "dimensions": dimensions, "salt": salt}
+
+    def _checked_salt(self, collection: "Collection", dimensions: int) -> str:
+        """The collection's salt. Raises EmbedderChanged where it is not of this embedder and of this make."""
         metadata = collection.metadata or {}
         stored = f"{metadata.get('embedder')} ({metadata.get('dimensions')})"
         current = f"{self._embedder} ({dimensions})"
-        if stored != current:
+        salt = _salt(collection)
+        if stored != current or salt is None:
             raise EmbedderChanged(sentences("embedder_changed", stored=stored, current=current))
+        return salt
+
+
+def _salt(collection: "Collection") -> str | None:
+    salt = (collection.metadata or {}).get("salt")
+    return salt if isinstance(salt, str) else None
 
 
 def _let_go(connection: ChromaConnection) -> None:

@@ -49,6 +49,7 @@ class KeyFolder:
         """Every key that was ever in use, the present one last; empty before the first use."""
         path = self._folder / _RECORDS
         try:
+            _require_own(path)
             keys = KeyRecords.model_validate_json(path.read_bytes()).keys
         except FileNotFoundError:
             return ()
@@ -73,9 +74,14 @@ class KeyFolder:
             records = self.records() or (self._put_in_place((), actor, at),)
             return self._private(records[-1])
 
-    def audit_key(self) -> bytes:
-        """The 32 bytes that the chains of the audit are hashed with, made if there were none; never rotated."""
+    def audit_key(self, *, make: bool = True) -> bytes:
+        """The 32 bytes that the chains of the audit are hashed with; never rotated.
+
+        With ``make`` they are made if there were none: for a chain that begins. One that has begun needs its own.
+        """
         path = self._folder / _AUDIT
+        if not make and not path.exists():
+            raise SettingsError(sentences("audit_key_missing", file=path))
         if not path.exists():
             with self._alone():
                 if not path.exists():
@@ -124,6 +130,7 @@ class KeyFolder:
         try:
             if path.stat().st_mode & 0o077:
                 raise SettingsError(sentences("key_open_to_others", file=path))
+            _require_own(path)
             return path.read_bytes()
         except FileNotFoundError:
             raise SettingsError(sentences("key_missing", file=path)) from None
@@ -161,6 +168,13 @@ class KeyFolder:
             yield
         finally:
             os.close(descriptor)
+
+
+def _require_own(path: Path) -> None:
+    """Who may write the file or its folder could put another key in its place."""
+    for each in (path, path.parent):
+        if each.stat().st_mode & 0o022:
+            raise SettingsError(sentences("key_writable_by_others", file=each))
 
 
 def _unreadable(path: Path, error: OSError) -> SettingsError:

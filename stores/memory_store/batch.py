@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,13 +18,14 @@ from recuerdo.stores.memory_store.items import (
     ItemKey,
     NewItem,
     StoredItem,
+    check_names,
     check_op,
     plain_value,
     searched_text,
 )
 from recuerdo.stores.memory_store.namespaces import MemoryScope, Namespace, NamespaceQuery, memory_scope
 from recuerdo.stores.memory_store.ranking import Ranked, Ranking, analysed, has_vector, vector_bytes
-from recuerdo.stores.memory_store.user_items import UserItems
+from recuerdo.stores.memory_store.user_items import MemoryPut, UserItems, checked_puts
 from recuerdo.stores.postgres.text import without_sensitive
 
 _log = logging.getLogger(__name__)
@@ -35,16 +37,40 @@ Found = tuple[StoredItem, float | None]
 """An item and, for a query, its score."""
 
 
+@dataclass(frozen=True)
+class _Writes:
+    """What a batch writes, checked: an app's own items, and the memories of each user."""
+
+    items: list[NewItem]
+    deleted: list[ItemKey]
+    memories: dict[MemoryScope, list[MemoryPut]]
+
+
 async def run_batch(backend: Backend, ops: Sequence[Op]) -> list[Result]:
     """Run the operations: all are checked before any is done, reads come before writes."""
     for op in ops:
         check_op(op)
     now = backend.clock()
     results: list[Result] = [None] * len(ops)
-    await _read(backend, ops, results, now)
     puts = {(tuple(op.namespace), op.key): op for op in ops if isinstance(op, PutOp)}
-    await _write(backend, list(puts.values()), now)
+    writes = await _checked(list(puts.values()))
+    await _read(backend, ops, results, now)
+    await _write(backend, writes, now)
     return results
+
+
+async def _checked(puts: Sequence[PutOp]) -> _Writes:
+    await asyncio.to_thread(check_names, [op for op in puts if op.value is not None])
+    own: list[PutOp] = []
+    memories: defaultdict[MemoryScope, list[PutOp]] = defaultdict(list)
+    for op in puts:
+        scope = memory_scope(tuple(op.namespace))
+        (memories[scope] if scope else own).append(op)
+    return _Writes(
+        await _new_items([op for op in own if op.value is not None]),
+        [ItemKey(tuple(op.namespace), op.key) for op in own if op.value is None],
+        {scope: await checked_puts(ops) for scope, ops in memories.items()},
+    )
 
 
 async def _read(backend: Backend, ops: Sequence[Op], results: list[Result], now: datetime) -> None:
@@ -179,26 +205,27 @@ async def _embedded(backend: Backend, texts: Sequence[str]) -> list[list[float]]
         return None
 
 
-async def _write(backend: Backend, puts: Sequence[PutOp], now: datetime) -> None:
-    own: list[PutOp] = []
-    memories: list[tuple[MemoryScope, PutOp]] = []
-    for op in puts:
-        if scope := memory_scope(tuple(op.namespace)):
-            memories.append((scope, op))
-        else:
-            own.append(op)
-    items = await _new_items(backend, [op for op in own if op.value is not None])
-    deleted = [ItemKey(tuple(op.namespace), op.key) for op in own if op.value is None]
-    if items or deleted:
-        await backend.items.write(items, deleted, now)
-    for scope, op in memories:
-        await UserItems(backend.memories(scope.assistant), scope).put(op, now)
+async def _write(backend: Backend, writes: _Writes, now: datetime) -> None:
+    """Each user's memories in one transaction, and the app's own items in one; first all changes are found out."""
+    users = [
+        (UserItems(backend.memories(scope.assistant), scope), puts) for scope, puts in writes.memories.items()
+    ]
+    changes = [(items, await items.changes(puts, now)) for items, puts in users]
+    new = await _with_vectors(backend, writes.items)
+    for items, batch in changes:
+        await items.write(batch, now)
+    if new or writes.deleted:
+        await backend.items.write(new, writes.deleted, now)
 
 
-async def _new_items(backend: Backend, puts: Sequence[PutOp]) -> list[NewItem]:
-    """Checked, without what is sensitive, and embedded in one call."""
+async def _new_items(puts: Sequence[PutOp]) -> list[NewItem]:
+    """Checked, and without what is sensitive."""
     values = await without_sensitive([plain_value(op.value or {}) for op in puts])
-    items = await asyncio.to_thread(_analysed_items, puts, values)
+    return await asyncio.to_thread(_analysed_items, puts, values)
+
+
+async def _with_vectors(backend: Backend, items: Sequence[NewItem]) -> Sequence[NewItem]:
+    """Embedded in one call."""
     having = [item for item in items if item.text is not None]
     embeddings = await _embedded(backend, [str(item.text) for item in having]) if having else None
     if embeddings is None:

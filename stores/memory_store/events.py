@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from recuerdo.state.errors import InputError
 from recuerdo.state.key_events import (
     EventChange,
     EventFilter,
@@ -20,6 +21,7 @@ from recuerdo.state.key_events import (
     rank,
     require_aware,
 )
+from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.postgres.key_events import (
     CLOSED_DAYS,
     PAGE,
@@ -30,6 +32,8 @@ from recuerdo.stores.postgres.key_events import (
     require_owner,
 )
 from recuerdo.stores.postgres.scope import require_scope
+
+_sentences = load_sentences("recuerdo.state", "key_events_sentences.yaml")
 
 
 class KeyEvents(Protocol):
@@ -69,6 +73,38 @@ class KeyEvents(Protocol):
     async def adopt(self, session: str, user: str, origin: Origin) -> list[UUID]:
         """The session's user is known now: its events become his, noted in their history (A-22)."""
         ...
+
+
+class PreviewKeyEvents:
+    """The key events of a preview: there are none, and whoever would write one is refused (LA-7, C-14)."""
+
+    async def create(self, owner: Owner, event: NewEvent, origin: Origin) -> KeyEvent:
+        """Raises InputError."""
+        raise InputError(_sentences("event_preview"))
+
+    async def update(
+        self, owner: Owner, event_id: UUID, change: EventChange, origin: Origin
+    ) -> KeyEvent | None:
+        """Raises InputError."""
+        raise InputError(_sentences("event_preview"))
+
+    async def get(self, owner: Owner, event_id: UUID, now: datetime) -> KeyEvent | None:
+        """None."""
+        return None
+
+    async def query(
+        self, owner: Owner, which: EventFilter, now: datetime, *, limit: int = PAGE, offset: int = 0
+    ) -> EventPage:
+        """An empty page."""
+        return EventPage((), 0)
+
+    async def open(self, owner: Owner, limit: int, *, resolved: bool = True) -> list[KeyEvent]:
+        """No event."""
+        return []
+
+    async def adopt(self, session: str, user: str, origin: Origin) -> list[UUID]:
+        """Raises InputError."""
+        raise InputError(_sentences("event_preview"))
 
 
 @dataclass

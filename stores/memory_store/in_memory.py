@@ -9,11 +9,13 @@ from uuid import UUID, uuid4
 
 from recuerdo.state.limits import DEFAULT_LIMITS, MemoryLimits, expiry, status_for
 from recuerdo.stores.embeddings import Embedder
+from recuerdo.stores.postgres.arguments import checked_name, checked_page, checked_query
 from recuerdo.stores.postgres.instants import require_aware
-from recuerdo.stores.postgres.memories import NewMemory, SearchRow, StoredMemory
+from recuerdo.stores.postgres.memories import MemoryBatch, NewMemory, SearchRow, StoredMemory
 from recuerdo.stores.postgres.memories.rows import (
     checked_memory,
     checked_text,
+    clean_metadata,
     encoded,
     words_digest,
 )
@@ -54,6 +56,30 @@ class InMemoryMemories:
         self._checked(user, at)
         return await self._add(user, checked_memory(memory), at, ())
 
+    async def write(self, user: str, batch: MemoryBatch, at: datetime) -> None:
+        """See UserMemories."""
+        self._checked(user, at)
+        added = [checked_memory(memory) for memory in batch.added]
+        texts = {key: checked_text(new.text) for key, new in batch.updated.items()}
+        before = dict(self._users[user])
+        try:
+            for memory in added:
+                await self._add(user, memory, at, ())
+            for memory_id, text in texts.items():
+                await self.update(user, memory_id, text, at)
+        except Exception:
+            self._users[user] = before
+            raise
+        for memory_id in batch.forgotten:
+            self._users[user].pop(memory_id, None)
+
+    async def noted(
+        self, user: str, field: str, values: Sequence[str], now: datetime
+    ) -> Sequence[StoredMemory]:
+        """See UserMemories."""
+        in_force = sorted(self._in_force(user, now), key=lambda kept: kept.memory.updated_at, reverse=True)
+        return [kept.memory for kept in in_force if kept.memory.metadata.get(field) in values]
+
     async def get(self, user: str, ids: Sequence[UUID], now: datetime) -> Sequence[StoredMemory]:
         """See UserMemories."""
         in_force = {kept.memory.id: kept.memory for kept in self._in_force(user, now)}
@@ -63,6 +89,9 @@ class InMemoryMemories:
         self, user: str, now: datetime, *, limit: int = 100, offset: int = 0, kind: str | None = None
     ) -> Sequence[StoredMemory]:
         """See UserMemories."""
+        checked_page(limit, offset)
+        if kind is not None:
+            checked_name("kind", kind)
         found = [kept.memory for kept in self._in_force(user, now) if kind in (None, kept.memory.kind)]
         found.sort(key=lambda memory: memory.id)
         found.sort(key=lambda memory: memory.updated_at, reverse=True)
@@ -70,8 +99,10 @@ class InMemoryMemories:
 
     async def search(self, user: str, query: str, now: datetime, limit: int) -> Sequence[Recalled]:
         """See UserMemories."""
+        checked_page(limit)
+        query = checked_query(query)
         rows = [_search_row(kept) for kept in self._in_force(user, now)]
-        if not rows or limit <= 0:
+        if not rows or not limit:
             return []
         embedding = await self._embedder.embed_query(query)
         best = await asyncio.to_thread(rank, rows, embedding, query, limit)
@@ -122,8 +153,8 @@ class InMemoryMemories:
             return None
         return await self._add(user, by, at, [memory_id])
 
-    async def forget(self, user: str, memory_id: UUID, at: datetime) -> bool:
-        """See UserMemories."""
+    async def forget(self, user: str, memory_id: UUID, at: datetime, *, published: bool = False) -> bool:
+        """See UserMemories. Nothing is published here: there are no supervisors."""
         self._checked(user, at)
         return self._users[user].pop(memory_id, None) is not None
 
@@ -148,10 +179,11 @@ class InMemoryMemories:
         if same is None:
             kept = await self._new(user, memory, text, embedding, at)
         else:
-            kept = same
+            noted = {**same.memory.metadata, **await clean_metadata(memory.metadata)}
+            self._keep(user, replace(same, memory=replace(same.memory, metadata=noted)))
             if status_for(memory.confidence, self._limits) == "confirmed":
                 await self.confirm(user, same.memory.id, at)
-                kept = self._users[user][same.memory.id]
+            kept = self._users[user][same.memory.id]
         self._keep(user, self._taking_places(user, kept, [*memory.supersedes, *replaced], at))
         return kept.memory
 
@@ -171,7 +203,7 @@ class InMemoryMemories:
             quote=await without_sensitive(memory.quote),
             message_id=memory.message_id,
             turn=None,
-            metadata=await without_sensitive(memory.metadata),
+            metadata=await clean_metadata(memory.metadata),
             created_at=at,
             updated_at=at,
             confirmed_at=at if status == "confirmed" else None,

@@ -21,8 +21,10 @@ from langgraph.store.base import (
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.memory_store.filters import Condition
-from recuerdo.stores.memory_store.namespaces import NamespaceQuery
+from recuerdo.stores.memory_store.namespaces import NamespaceQuery, memory_scope
+from recuerdo.stores.postgres.arguments import MOST_ROWS
 from recuerdo.stores.postgres.text import storable
+from recuerdo.stores.sensitive.naming import is_sensitive_name
 
 sentences = load_sentences(__package__, "items_sentences.yaml")
 
@@ -150,6 +152,17 @@ def check_op(op: Op) -> None:
         _check_listing(op)
 
 
+def check_names(puts: Sequence[PutOp]) -> None:
+    """Raise ItemError for a key or a label that is sensitive itself (C-16): refused, for altered it is not found.
+
+    The names in the namespace of a user's memories are those of assistant and user, whatever they look like (C-19).
+    """
+    named = {op.key for op in puts}
+    named |= {label for op in puts if not memory_scope(tuple(op.namespace)) for label in op.namespace}
+    if any(map(is_sensitive_name, named)):
+        raise ItemError(sentences("name_sensitive"))
+
+
 def plain_value(value: Mapping[str, Any]) -> dict[str, Any]:
     """``value`` as JSON keeps it: a copy that shares nothing with the caller's. Raises ItemError."""
     if not isinstance(value, Mapping):
@@ -242,4 +255,4 @@ def _check_page(limit: object, offset: object) -> None:
 
 
 def _is_count(number: object, least: int) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number >= least
+    return isinstance(number, int) and not isinstance(number, bool) and least <= number <= MOST_ROWS

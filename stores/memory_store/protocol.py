@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from recuerdo.stores.postgres.memories import NewMemory, StoredMemory
+from recuerdo.stores.postgres.memories import MemoryBatch, NewMemory, StoredMemory
 from recuerdo.stores.postgres.revisions import Revision
 from recuerdo.stores.recall.search import Recalled
 
@@ -17,8 +17,9 @@ class UserMemories(Protocol):
     changes only such a one. Every text goes through the filter for sensitive data (RF-33).
 
     Raises ScopeError when the user is missing or the memory is published, so that only a supervisor may change
-    it, InputError for a text that is empty or longer than 4,000 characters (IM-30) or a time without a zone,
-    and StoreError when what keeps the memories is away.
+    it or take it away (OR-11), InputError for a text that is empty or longer than 4,000 characters (IM-30), any
+    other part that no memory can have, or a time without a zone, and StoreError when what keeps the memories is
+    away.
     """
 
     async def add(self, user: str, memory: NewMemory, at: datetime) -> StoredMemory:
@@ -27,6 +28,16 @@ class UserMemories(Protocol):
 
     async def get(self, user: str, ids: Sequence[UUID], now: datetime) -> Sequence[StoredMemory]:
         """Those of ``ids`` that are in force, in the order of ``ids``."""
+        ...
+
+    async def write(self, user: str, batch: MemoryBatch, at: datetime) -> None:
+        """Make all changes of a batch or, when one of them cannot be, none."""
+        ...
+
+    async def noted(
+        self, user: str, field: str, values: Sequence[str], now: datetime
+    ) -> Sequence[StoredMemory]:
+        """What is in force and has one of ``values`` in that field of its metadata, last changed first."""
         ...
 
     async def list(
@@ -54,8 +65,11 @@ class UserMemories(Protocol):
         """Put ``by`` in the place of a memory, whose text stays in its history alone. None: none in force."""
         ...
 
-    async def forget(self, user: str, memory_id: UUID, at: datetime) -> bool:
-        """Delete a memory with its history. False: not the user's."""
+    async def forget(self, user: str, memory_id: UUID, at: datetime, *, published: bool = False) -> bool:
+        """Delete a memory with its history. False: not the user's.
+
+        ``published``: also one that a supervisor published, which is the user's own right and nobody else's.
+        """
         ...
 
     async def history(self, user: str, memory_id: UUID, now: datetime) -> Sequence[Revision]:

@@ -8,12 +8,16 @@ there; ``created_at`` stays when an item is put again. It deviates in this:
   the cosine and up to 0.7 more for words in common, at most 1; items are in the order of the uncapped sum.
 - An item that has expired is not read, whether or not it was swept already.
 - Filters compare numbers as numbers, and a dictionary without operators looks inside a value.
-- What is sensitive is taken out of every value before it is kept (RF-33), and NUL is replaced.
+- What is sensitive is taken out of every value before it is kept (RF-33), and NUL is replaced. A key or a label
+  that is sensitive itself, such as a card number, is refused.
+- All operations of a batch are checked before any is done, and what a batch changes of one user's memories, and of
+  the app's own items, is written in one transaction each.
 - A value is JSON of at most 1 MB; namespace and key together have at most 1,500 bytes, a namespace 50 labels.
 - ``("memories", assistant, user)`` holds the memories that the agent has of that user, and nothing else does:
   they are read by this whole namespace only, never by a shorter prefix, and are in no list of namespaces. They
   expire as memories do, take no ``ttl``, are always indexed, and a value needs ``content``. A value whose other
-  fields change counts as a new memory in the place of the old one.
+  fields change counts as a new memory in the place of the old one. What a supervisor published is neither changed
+  nor deleted (OR-11).
 - A label has no dots: :func:`memories_namespace` writes the names of assistant and user as labels, so that an
   e-mail address can be a user (``%`` as ``%25``, ``.`` as ``%2E``).
 """

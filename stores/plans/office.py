@@ -5,12 +5,15 @@ The only other way in is the first use of a plan that ships: it is compiled and 
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.resources import as_file
 
-from recuerdo.state.amendment import ApprovedProposal
+from pydantic import TypeAdapter
+
+from recuerdo.state.amendment import Amendment, ApprovedProposal
 from recuerdo.state.errors import InputError, SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
@@ -29,7 +32,8 @@ from recuerdo.stores.plans.revision import (
 )
 from recuerdo.stores.plans.shipped import load_plan, shipped_packs, shipped_plans
 from recuerdo.stores.postgres.database import Connection, Database
-from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
+from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit, read_change
+from recuerdo.stores.postgres.governance_held import CHANGE, change_hash
 from recuerdo.stores.postgres.roles import SUPERVISING, Role, require_role
 
 sentences = load_sentences(__package__)
@@ -98,23 +102,28 @@ class PlanOffice:
         What the parent carries of approved proposals comes along, ``approved`` is added, each proposal once;
         ``without`` takes some out. ``also`` runs in the same transaction.
 
-        Raises InputError as :func:`merge` does, SettingsError when one of the packs is missing or refused.
+        Raises InputError as :func:`merge` does, and for a proposal that nobody approved, or not with this change;
+        SettingsError when one of the packs is missing or refused.
         """
         packs = await self._pins(draft.packs)
         async with self._database.tenant(self._tenant) as connection:
             by = _By(actor, at)
             return await self._compile(connection, draft, (approved, without), packs, by, also)
 
-    async def activate(self, name: str, number: int, *, actor: str, at: datetime) -> Revision:
+    async def activate(
+        self, name: str, number: int, *, actor: str, at: datetime, tried: str | None = None
+    ) -> Revision:
         """Put a revision in force: turns that begin from now on run under it.
+
+        ``tried`` says in the audit what came of its eval cases.
 
         Raises InputError when it is in force, SettingsError when it or one of its packs is missing or refused.
         """
-        await self._require_supervisor(actor)
+        await self.require_supervisor(actor)
         _, revision = await self.read(name, number)
         await self._require_packs(revision)
         async with self._database.tenant(self._tenant) as connection:
-            await self._activate(connection, revision, _By(actor, at))
+            await self._activate(connection, revision, _By(actor, at), tried)
         return revision
 
     async def rollback(self, name: str, number: int | None = None, *, actor: str, at: datetime) -> Revision:
@@ -122,10 +131,14 @@ class PlanOffice:
 
         Raises InputError when there is none earlier, SettingsError as :meth:`activate` does.
         """
-        await self._require_supervisor(actor)
-        async with self._database.tenant(self._tenant) as connection:
-            earlier = await self._earlier(connection, name, number)
+        earlier = await self.earlier(name, number, actor=actor)
         return await self.activate(name, earlier, actor=actor, at=at)
+
+    async def earlier(self, name: str, number: int | None = None, *, actor: str) -> int:
+        """The number of the revision to return to. Raises InputError when there is none earlier."""
+        await self.require_supervisor(actor)
+        async with self._database.tenant(self._tenant) as connection:
+            return await self._earlier(connection, name, number)
 
     async def stop(self, name: str, *, all_tools: bool, actor: str, at: datetime) -> EmergencyStop:
         """Let no auto-approve rule of a plan hold from now on, with ``all_tools`` let every tool wait.
@@ -158,20 +171,18 @@ class PlanOffice:
     async def rotate_key(self, *, actor: str, at: datetime) -> KeyRecord:
         """Put a new signing key in the place of the present one: an owner's decision (A-28).
 
-        What the old one signed stays valid.
+        What the old one signed stays valid. The folder may be shared by tenants, and is no part of the transaction:
+        a chain that has not the rotation takes it in with the tenant's next compilation, activation or pack.
         """
         async with self._database.tenant(self._tenant) as connection:
             await require_role(connection, self._tenant, actor, ("owner",))
             record = await asyncio.to_thread(self._keys.rotate, actor, at)
-            await self.audit.append(
-                connection,
-                AuditAct(at, actor, "key.rotated", record.key_id, before=record.retires, after=record.key_id),
-            )
+            await self._note_rotations(connection)
         return record
 
     async def build_pack(self, pack: Pack, *, actor: str, at: datetime) -> bool:
         """Seal a pack and keep it; False when it was there. It acts once a plan that names it is in force."""
-        await self._require_supervisor(actor)
+        await self.require_supervisor(actor)
         return await self._keep_pack(pack, _By(actor, at))
 
     async def packs(self) -> Sequence[PackEntry]:
@@ -222,6 +233,7 @@ class PlanOffice:
         await rows.lock_plan(connection, self._tenant, draft.name)
         parent = await self._parent(connection, draft.name)
         approved, without = changes
+        await self._require_approved(connection, draft.name, approved)
         plan, included = merge(draft, parent.included if parent else (), approved, without)
         number = await rows.newest_number(connection, self._tenant, draft.name) + 1
         key = await asyncio.to_thread(self._keys.signing_key, by.actor, by.at)
@@ -230,6 +242,7 @@ class PlanOffice:
         await rows.add_revision(connection, sealed, by.actor, by.at)
         revision = await self._verified(sealed)
         await also(connection, revision)
+        await self._note_rotations(connection)
         details = {"revision": revision.label, "parent": parent.label if parent else "", "key": key.key_id}
         carried = {"included": [one.proposal for one in included], "without": list(without)}
         await self.audit.append(
@@ -246,6 +259,18 @@ class PlanOffice:
         )
         return revision
 
+    async def _require_approved(
+        self, connection: Connection, plan: str, approved: Sequence[ApprovedProposal]
+    ) -> None:
+        """A proposal counts as approved when the audit says so, of this plan and this very change (OR-21)."""
+        for one in approved:
+            change = await read_change(connection, self._tenant, one.proposal)
+            if change is None or _CHANGE.validate_json(json.dumps(change)) != one.change:
+                raise InputError(sentences("proposal_not_approved", plan=plan, proposal=one.proposal))
+            details = {"plan": plan, CHANGE: change_hash(change)}
+            if not await self.audit.holds(connection, "proposal.approved", one.proposal, details):
+                raise InputError(sentences("proposal_not_approved", plan=plan, proposal=one.proposal))
+
     async def _parent(self, connection: Connection, name: str) -> Revision | None:
         """What the next revision goes on from: the newest since the last activation, else what is in force."""
         newest = await rows.newest_number(connection, self._tenant, name)
@@ -253,7 +278,9 @@ class PlanOffice:
         number = last[0].number if last and last[0].newest == newest else newest
         return await self._verified(await self._sealed(connection, name, number)) if number else None
 
-    async def _activate(self, connection: Connection, revision: Revision, by: _By) -> None:
+    async def _activate(
+        self, connection: Connection, revision: Revision, by: _By, tried: str | None = None
+    ) -> None:
         name, number = revision.plan.name, revision.number
         await self._require(connection, by)
         await rows.lock_plan(connection, self._tenant, name)
@@ -263,7 +290,9 @@ class PlanOffice:
             raise InputError(sentences("revision_active", revision=reference(name, number)))
         await rows.add_activation(connection, self._tenant, name, number, by.actor, by.at)
         old = await self._sealed(connection, name, before) if before else None
+        await self._note_rotations(connection)
         back = before is not None and number < before
+        details = {"revision": revision.label, "previous": label(before) if before else ""}
         await self.audit.append(
             connection,
             AuditAct(
@@ -273,7 +302,7 @@ class PlanOffice:
                 name,
                 before=old.sha256 if old else None,
                 after=revision.sha256,
-                details={"revision": revision.label, "previous": label(before) if before else ""},
+                details={**details, "eval": tried} if tried else details,
             ),
         )
 
@@ -334,12 +363,40 @@ class PlanOffice:
     async def _keep_pack(self, pack: Pack, by: _By) -> bool:
         key = await asyncio.to_thread(self._keys.signing_key, by.actor, by.at)
         new = await Packs(self._database, self._tenant).add(seal(pack, key), by.actor, by.at)
-        if new:
-            async with self._database.tenant(self._tenant) as connection:
-                await self.audit.append(
-                    connection, AuditAct(by.at, by.actor, "pack.built", pack.reference, after=pack.pin)
-                )
+        # Whether it was added now or just before a crash: what the chain has not yet, it takes in.
+        async with self._database.tenant(self._tenant) as connection:
+            await self._note_rotations(connection)
+            signers = await self._noted(connection, ("pack.built", "pack.signed"), pack.reference)
+            if key.key_id not in signers:
+                action = "pack.signed" if signers else "pack.built"
+                act = AuditAct(by.at, by.actor, action, pack.reference, after=pack.pin)
+                await self.audit.append(connection, replace(act, details={"key": key.key_id}))
         return new
+
+    async def _note_rotations(self, connection: Connection) -> None:
+        """Take the rotations of the key folder that the tenant's chain has not into it, the oldest first."""
+        noted = await self._noted(connection, ("key.rotated",))
+        for record in await asyncio.to_thread(self._keys.records):
+            if record.retires is not None and record.key_id not in noted:
+                act = AuditAct(record.since, record.actor, "key.rotated", record.key_id)
+                await self.audit.append(
+                    connection,
+                    replace(act, before=record.retires, after=record.key_id, details={"key": record.key_id}),
+                )
+
+    async def _noted(
+        self, connection: Connection, actions: Sequence[str], subject: str | None = None
+    ) -> set[str]:
+        """The keys that the chain's entries of these actions name; nobody else notes one until the end."""
+        await connection.execute(
+            "select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"keys\x1f{self._tenant}",)
+        )
+        cursor = await connection.execute(
+            "select details::jsonb ->> 'key' as key from recuerdo.governance_audit where tenant = %(tenant)s"
+            " and action = any(%(actions)s) and (%(subject)s::text is null or subject = %(subject)s)",
+            {"tenant": self._tenant, "actions": list(actions), "subject": subject},
+        )
+        return {row["key"] for row in await cursor.fetchall()}
 
     async def _pins(self, references: Sequence[str]) -> dict[str, str]:
         """The full pin of each pack, verified. Raises SettingsError that names the pack."""
@@ -360,7 +417,7 @@ class PlanOffice:
         if changed:
             raise SettingsError(sentences("pack_changed", revision=revision.reference, pack=changed[0]))
 
-    async def _require_supervisor(self, actor: str) -> None:
+    async def require_supervisor(self, actor: str) -> None:
         """Before anything is read for somebody who may not."""
         async with self._database.tenant(self._tenant) as connection:
             await require_role(connection, self._tenant, actor, SUPERVISING)
@@ -369,6 +426,8 @@ class PlanOffice:
         if by.roles is not None:
             await require_role(connection, self._tenant, by.actor, by.roles)
 
+
+_CHANGE: TypeAdapter[Amendment] = TypeAdapter(Amendment)
 
 _HISTORY = 1000
 """Activations looked through for the one before."""

@@ -7,6 +7,7 @@ decision is audited and is evidence.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Literal, LiteralString, get_args
 from uuid import UUID
 
@@ -158,6 +159,7 @@ class Approvals:
         actor is neither supervisor nor owner.
         """
         require_aware(at)
+        kept = await without_sensitive(reason[:_REASON_CHARACTERS]) if reason else None
         async with self._database.tenant(self._tenant) as connection:
             await require_role(connection, self._tenant, actor, SUPERVISING)
             before = await self._one(connection, approval_id, lock=" for update")
@@ -168,9 +170,9 @@ class Approvals:
                 (at, actor, self._tenant, approval_id),
             )
             after = await self._one(connection, approval_id)
-            await self._note(connection, after, "reversal", at, actor, reason)
+            await self._note(connection, after, "reversal", at, actor, kept)
             await self._audit.append(
-                connection, _act(after, "reversed", at, actor, before=before.status, reason=reason)
+                connection, _act(after, "reversed", at, actor, before=before.status, reason=kept)
             )
         return after
 
@@ -316,9 +318,20 @@ def _act(
         subject=str(approval.id),
         before=before,
         after=action,
-        details=_details(approval.tool, approval.run),
-        reason=reason or approval.reason,
+        details={
+            **_details(approval.tool, approval.run),
+            **reason_mark(str(approval.id), reason or approval.reason),
+        },
     )
+
+
+def reason_mark(subject: str, reason: str | None) -> dict[str, str]:
+    """What the audit holds of a reason: it cannot be changed, so a person who is named in the reason must not stand
+    there. The hash says whether the reason beside the decision is still the one that was given.
+    """
+    if not reason:
+        return {}
+    return {"reason_sha256": sha256(f"{subject}\x1f{reason}".encode()).hexdigest()}
 
 
 def _details(tool: str, run: Run) -> dict[str, str]:

@@ -134,16 +134,32 @@ async def delete_with_audit(
     action: Action,
     actor: str,
     at: datetime,
+    *,
+    turn: UUID | None = None,
+    message_id: str | None = None,
 ) -> int:
-    """Delete the rows of ``table`` that ``where`` names, with an audit entry for each. Returns how many."""
+    """Delete the rows of ``table`` that ``where`` names, with an audit entry for each. Returns how many.
+
+    ``turn`` and ``message_id`` name the message that asked for it; None where none did.
+    """
     cursor = await connection.execute(
         f"with gone as (delete from recuerdo.{table} where {where}"
         f" returning tenant, {_ITEM_COLUMN[table]} as item),"
-        " audited as (insert into recuerdo.memory_audit (tenant, at, actor, action, table_name, item_id)"
-        " select tenant, %(audit_at)s, %(actor)s, %(action)s, %(table)s, item from gone"
+        " audited as (insert into recuerdo.memory_audit (tenant, at, actor, action, table_name, item_id,"
+        " turn_id, message_id)"
+        " select tenant, %(audit_at)s, %(actor)s, %(action)s, %(table)s, item, %(audit_turn)s::uuid,"
+        " %(audit_message)s::text from gone"
         " group by tenant, item)"
         " select count(*) as rows from gone",
-        {**values, "audit_at": at, "actor": actor, "action": action, "table": table},
+        {
+            **values,
+            "audit_at": at,
+            "actor": actor,
+            "action": action,
+            "table": table,
+            "audit_turn": turn,
+            "audit_message": message_id,
+        },
     )
     row = await cursor.fetchone()
     return int(row["rows"]) if row else 0

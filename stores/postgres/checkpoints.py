@@ -197,6 +197,19 @@ async def _delete_checkpoints(
     )
 
 
+async def summaries_of(database: Database, tenant: str, conversations: Sequence[str]) -> dict[str, str]:
+    """The text of the running summary by conversation, of those that have one. Raises ScopeError."""
+    if not conversations:
+        return {}
+    saver = await open_saver(database)
+    summaries = {}
+    for conversation in conversations:
+        newest = await saver.aget({"configurable": {"thread_id": thread_of(tenant, conversation)}})
+        if newest and (summary := newest["channel_values"].get("summary")):
+            summaries[conversation] = summary["text"]
+    return summaries
+
+
 async def _is_set_up(database: Database, saver: AsyncPostgresSaver) -> bool:
     async with database.connection() as connection:
         cursor = await connection.execute("select to_regclass('checkpoint_migrations') is not null as made")

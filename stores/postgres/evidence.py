@@ -3,10 +3,11 @@
 Durable for 180 days (A-30); every text in it went through the filter for sensitive data (C-16).
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from psycopg.rows import class_row
@@ -16,6 +17,7 @@ from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import without_sensitive
+from recuerdo.stores.sensitive import MASK, redact
 
 EvidenceKind = Literal[
     "run_failed",
@@ -31,6 +33,12 @@ EvidenceKind = Literal[
 
 EVIDENCE_KEPT = timedelta(days=180)
 """How long evidence is kept (A-30)."""
+
+_NOWHERE = "-"
+"""The conversation of evidence whose user was forgotten."""
+
+LONG_NUMBER, _LONGEST_NUMBER = 10**9, 10**40
+"""From here on a number may be that of a card or an account; below it is an amount."""
 
 _COLUMNS = (
     "id, kind, at, turn_id as turn, conversation, assistant, user_id as user, plan, revision, tool, data"
@@ -121,10 +129,27 @@ async def write_evidence(connection: Connection, tenant: str, pieces: Sequence[N
                 "kind": piece.kind,
                 "at": piece.at,
                 "tool": piece.tool,
-                "data": Jsonb({**await without_sensitive(dict(piece.data)), **piece.names}),
+                "data": Jsonb({**await _filtered(piece.data), **piece.names}),
                 "expires_at": piece.at + EVIDENCE_KEPT,
             },
         )
+
+
+async def _filtered(data: Mapping[str, Any]) -> Any:
+    """What somebody said or gave without sensitive data: a card is one as a number too."""
+    return await without_sensitive(await asyncio.to_thread(_without_numbers, dict(data)))
+
+
+def _without_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_numbers(item) for item in value]
+    if not isinstance(value, int | float) or not LONG_NUMBER <= abs(value) < _LONGEST_NUMBER:
+        return value
+    digits = str(int(value))
+    masked = redact(digits).text
+    return value if masked == digits else masked
 
 
 class EvidenceLog:
@@ -167,15 +192,59 @@ class EvidenceLog:
             return await cursor.fetchall()
 
 
+_OBJECTIONS = """
+insert into recuerdo.evidence (tenant, id, kind, at, turn_id, conversation, assistant, plan, revision, tool, data,
+    expires_at)
+select e.tenant, gen_random_uuid(), e.kind, e.at, gen_random_uuid(), %(nowhere)s, e.assistant, e.plan, e.revision,
+    e.tool, jsonb_build_object('status', e.data -> 'status', 'arguments', (
+        select coalesce(jsonb_object_agg(a.key, case
+            when jsonb_typeof(a.value) in ('number', 'boolean', 'null') then a.value
+            when jsonb_typeof(a.value) = 'string' and exists (select from recuerdo.evidence o
+                where o.tenant = e.tenant and o.tool = e.tool and o.user_id <> e.user_id
+                    and o.data -> 'arguments' -> a.key = a.value) then a.value
+            else to_jsonb(%(mask)s::text) end), '{}')
+        from jsonb_each(e.data -> 'arguments') a)), e.expires_at
+from recuerdo.evidence e
+where e.tenant = %(tenant)s and e.user_id = %(user)s and jsonb_typeof(e.data -> 'arguments') = 'object'
+    and (e.kind = 'reversal' or (e.kind = 'approval_decided' and e.data ->> 'status' = 'rejected'))
+"""
+
+
+async def keep_objections(connection: Connection, tenant: str, user: str) -> None:
+    """Before a user is forgotten: what was rejected or had to be undone speaks against a rule without him (A-31).
+
+    Neither run nor conversation, person or reason stays; of the arguments only numbers, yes or no, and those texts
+    that other users gave too.
+    """
+    values = {"tenant": tenant, "user": user, "mask": MASK, "nowhere": _NOWHERE}
+    await connection.execute(_OBJECTIONS, values)
+
+
 async def delete_expired_evidence(
     database: Database, now: datetime, *, tenant: str | None = None, spared: Sequence[str] = ()
 ) -> int:
-    """Delete what has expired, of one tenant or (None) of every one but the spared. Returns how many pieces."""
+    """Delete what has expired, of one tenant or (None) of every one but the spared. Returns how many pieces.
+
+    What decided requests and calls that ended held, is kept as long and goes too: who decided what and when stays,
+    as the audit says it.
+    """
     require_aware(now)
+    values = {"now": now, "oldest": now - EVIDENCE_KEPT, "tenant": tenant, "spared": list(spared)}
+    ours: LiteralString = (
+        " and (%(tenant)s::text is null or tenant = %(tenant)s) and tenant <> all(%(spared)s)"
+    )
     async with database.operator() as connection:
+        await connection.execute(
+            "update recuerdo.approvals set arguments = '{}', reason = null"
+            f" where decided_at <= %(oldest)s and (arguments <> '{{}}' or reason is not null){ours}",
+            values,
+        )
+        await connection.execute(
+            "update recuerdo.tool_calls set result = null"
+            f" where ended_at <= %(oldest)s and result is not null{ours}",
+            values,
+        )
         cursor = await connection.execute(
-            "delete from recuerdo.evidence where expires_at <= %(now)s"
-            " and (%(tenant)s::text is null or tenant = %(tenant)s) and tenant <> all(%(spared)s)",
-            {"now": now, "tenant": tenant, "spared": list(spared)},
+            f"delete from recuerdo.evidence where expires_at <= %(now)s{ours}", values
         )
         return cursor.rowcount

@@ -10,7 +10,7 @@ import hmac
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Literal, Self
@@ -22,15 +22,19 @@ from recuerdo.state.errors import InputError, SettingsError, StoreError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.governance_held import CHANGE, change_hash, find_unaudited
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.sensitive import redact
 
 _sentences = load_sentences(__package__, "governance_sentences.yaml")
 
-AuditFault = Literal["altered", "missing", "end_missing", "end_wrong", "anchor_missing", "other_key"]
+AuditFault = Literal[
+    "altered", "missing", "end_missing", "end_wrong", "anchor_missing", "other_key", "unaudited"
+]
 """An entry is not what was written; one is missing before it; entries after the last are missing, or where the chain
-ends was changed; the noted entry is not there; the chain was made with another key."""
+ends was changed; the noted entry is not there; the chain was made with another key; what is in force is not what the
+entries say."""
 
 _COLUMNS = "number, at, actor, action, subject, before, after, details, hash"
 _BATCH = 2000
@@ -94,12 +98,16 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a verification found: how many entries, the last one, and the first fault with its number."""
+    """What a verification found: how many entries, the last one, and the first fault with its number.
+
+    ``subject`` is the plan, pack, request or proposal that is not as its entry says.
+    """
 
     entries: int
     last: Anchor | None = None
     fault: AuditFault | None = None
     at: int | None = None
+    subject: str | None = None
 
 
 class GovernanceAudit:
@@ -120,7 +128,9 @@ class GovernanceAudit:
         """
         require_scope(actor=act.actor)
         require_aware(act.at)
-        key, details = await asyncio.to_thread(self._prepared, act)
+        decided = await self._decided(connection, act)
+        begins = not await self._has_begun(connection)
+        key, details = await asyncio.to_thread(self._prepared, act, decided, begins)
         number, previous = await self._end(connection, key)
         row = (number + 1, act.at, act.actor, act.action, act.subject, act.before, act.after, details)
         new = entry_hash(key, self._tenant, previous, row)
@@ -134,6 +144,30 @@ class GovernanceAudit:
             (number + 1, new, end_seal(key, self._tenant, number + 1, new), self._tenant),
         )
         return number + 1
+
+    async def holds(
+        self, connection: Connection, action: str, subject: str, details: Mapping[str, str]
+    ) -> bool:
+        """Whether the chain has an act on ``subject`` with these details among its own.
+
+        Each entry is checked with the hash before it: one that was put in by hand does not count.
+        """
+        cursor: AsyncCursor[tuple[Any, ...]] = connection.cursor(row_factory=tuple_row)
+        await cursor.execute(
+            "select (select hash from recuerdo.governance_audit p where p.tenant = g.tenant"
+            f" and p.number = g.number - 1), {_COLUMNS} from recuerdo.governance_audit g"
+            " where tenant = %s and action = %s and subject = %s order by number",
+            (self._tenant, action, subject),
+        )
+        rows = await cursor.fetchall()
+        if not rows:
+            return False
+        key = await asyncio.to_thread(self._key)
+        return any(
+            details.items() <= json.loads(row[-1]).items()
+            for previous, *row, found in rows
+            if hmac.compare_digest(found, entry_hash(key, self._tenant, previous or _BEGINNING, row))
+        )
 
     async def entries(
         self, *, limit: int = 100, before: int | None = None, subject: str | None = None
@@ -151,12 +185,13 @@ class GovernanceAudit:
             return await cursor.fetchall()
 
     async def verify(self, anchor: Anchor | None = None) -> Verification:
-        """Check the whole chain, its end, and that it holds ``anchor``.
+        """Check the whole chain, its end, that it holds ``anchor``, and that what is in force stands in it.
 
         Memory stays the same however long the chain is.
         """
-        key = await asyncio.to_thread(self._key)
         async with self._database.tenant(self._tenant, snapshot=True) as connection:
+            # Before the first entry there is no key, and none is made to look.
+            key = await asyncio.to_thread(self._key) if await self._has_begun(connection) else b""
             head = await self._head(connection)
             if head and head["key_id"] != _key_id(key):
                 return Verification(0, None, "other_key")
@@ -164,17 +199,35 @@ class GovernanceAudit:
             async for rows in self._batches(connection):
                 if not await asyncio.to_thread(chain.takes, rows):
                     return chain.result()
-            governed = bool(head) or await self._is_governed(connection)
-        chain.ends(head, governed)
-        return chain.result()
+            unaudited = await find_unaudited(connection, self._tenant)
+        chain.ends(head, governed=bool(head or unaudited))
+        found = chain.result()
+        return found if found.fault or not unaudited else replace(found, fault="unaudited", subject=unaudited)
 
-    def _key(self) -> bytes:
-        return chain_key(self._keys, self._tenant)
+    def _key(self, begins: bool = False) -> bytes:
+        return chain_key(self._keys, self._tenant, begins=begins)
 
-    def _prepared(self, act: AuditAct) -> tuple[bytes, str]:
+    async def _has_begun(self, connection: Connection) -> bool:
+        cursor = await connection.execute(
+            "select exists (select from recuerdo.governance_audit_heads where tenant = %(tenant)s)"
+            " or exists (select from recuerdo.governance_audit where tenant = %(tenant)s) as begun",
+            {"tenant": self._tenant},
+        )
+        row = await cursor.fetchone()
+        return bool(row and row["begun"])
+
+    async def _decided(self, connection: Connection, act: AuditAct) -> dict[str, str]:
+        """The hash of what a proposal was about when somebody decided on it: its row could be changed since."""
+        if not act.action.startswith("proposal."):
+            return {}
+        change = await read_change(connection, self._tenant, act.subject)
+        return {CHANGE: change_hash(change)} if change else {}
+
+    def _prepared(self, act: AuditAct, decided: Mapping[str, str], begins: bool) -> tuple[bytes, str]:
         """The tenant's key, and the details as they are kept. Blocks."""
         reason = {"reason": redact(act.reason).text} if act.reason else {}
-        return self._key(), json.dumps({**act.details, **reason}, ensure_ascii=False, sort_keys=True)
+        details = {**act.details, **reason, **decided}
+        return self._key(begins), json.dumps(details, ensure_ascii=False, sort_keys=True)
 
     async def _end(self, connection: Connection, key: bytes) -> tuple[int, bytes]:
         """Number and hash of the last entry; nobody else appends until the transaction ends."""
@@ -205,13 +258,6 @@ class GovernanceAudit:
             (self._tenant,),
         )
         return await cursor.fetchone()
-
-    async def _is_governed(self, connection: Connection) -> bool:
-        """Whether there is a plan in force: then there was an audit."""
-        cursor = await connection.execute(
-            "select from recuerdo.plan_activations where tenant = %s limit 1", (self._tenant,)
-        )
-        return await cursor.fetchone() is not None
 
     async def _batches(self, connection: Connection) -> AsyncIterator[list[tuple[Any, ...]]]:
         last = 0
@@ -284,9 +330,21 @@ class _Chain:
         return False
 
 
-def chain_key(keys: KeyFolder, tenant: str) -> bytes:
-    """The key of a tenant's chain: one tenant's entries are none of another's. Blocks."""
-    return hmac.digest(keys.audit_key(), tenant.encode(), "sha256")
+async def read_change(connection: Connection, tenant: str, proposal: str) -> dict[str, Any] | None:
+    """What the proposal of that id would change, as it stands; None when there is no such proposal."""
+    cursor = await connection.execute(
+        "select change from recuerdo.proposals where tenant = %s and id::text = %s", (tenant, proposal)
+    )
+    row = await cursor.fetchone()
+    return dict(row["change"]) if row else None
+
+
+def chain_key(keys: KeyFolder, tenant: str, *, begins: bool = False) -> bytes:
+    """The key of a tenant's chain: one tenant's entries are none of another's. Blocks.
+
+    Only for a chain that ``begins`` the folder may be without its key, which is then made.
+    """
+    return hmac.digest(keys.audit_key(make=begins), tenant.encode(), "sha256")
 
 
 def entry_hash(key: bytes, tenant: str, previous: bytes, row: Sequence[Any]) -> bytes:

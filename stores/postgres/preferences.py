@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from recuerdo.state.limits import DEFAULT_LIMITS, MemoryLimits, expiry, status_for
+from recuerdo.stores.postgres.arguments import checked_name
 from recuerdo.stores.postgres.audit import Action, Change, delete_with_audit, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.scope import require_scope
@@ -92,8 +93,9 @@ class Preferences:
     async def set(
         self, user: str, change: PreferenceChange, at: datetime, *, turn: UUID | None = None
     ) -> None:
-        """Write one preference, with its audit entry."""
+        """Write one preference, with its audit entry. Raises InputError for a key that cannot be one."""
         require_scope(user=user)
+        checked_name("key", change.key)
         async with self._database.tenant(self._tenant) as connection:
             await write_preferences(connection, self._tenant, user, [change], at, turn, self._database.limits)
 
@@ -140,3 +142,29 @@ async def write_preferences(
             action: Action = "added" if written["added"] else "updated"
             audit.append(Change("user_preferences", change.key, action, turn, change.message_id))
     await write_audit(connection, tenant, user, at, audit)
+
+
+async def forget_preferences(
+    connection: Connection,
+    tenant: str,
+    user: str,
+    keys: Sequence[str],
+    at: datetime,
+    turn: UUID,
+    message_id: str | None,
+) -> None:
+    """Delete preferences that the user takes back, with audit; a replay finds nothing more to delete."""
+    if keys:
+        where = "tenant = %(tenant)s and user_id = %(user)s and key = any(%(keys)s)"
+        values = {"tenant": tenant, "user": user, "keys": list(keys)}
+        await delete_with_audit(
+            connection,
+            "user_preferences",
+            where,
+            values,
+            "forgotten",
+            user,
+            at,
+            turn=turn,
+            message_id=message_id,
+        )

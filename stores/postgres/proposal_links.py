@@ -3,6 +3,7 @@
 What another proposal rests on stays with that one.
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, LiteralString
 from uuid import UUID
@@ -33,6 +34,14 @@ values (%(tenant)s, %(proposal)s, %(evidence)s, %(turn)s, %(approval)s, %(revisi
 on conflict (tenant, evidence) where evidence is not null do nothing
 """
 
+# The same as ``AutoApproveRule.allows`` judges of what stands beside the conditions.
+_KNOWN: LiteralString = """
+ and jsonb_strip_nulls(e.data -> 'arguments') ?& %(names)s::text[]
+    and jsonb_strip_nulls(e.data -> 'arguments') - %(names)s::text[] = '{}'::jsonb
+    and not exists (select from jsonb_each((e.data -> 'arguments') - %(looked_at)s::text[]) one
+        where jsonb_typeof(one.value) not in ('string', 'number', 'null'))
+"""
+
 _OPERATORS = {
     "<": SQL("<"),
     "<=": SQL("<="),
@@ -52,6 +61,9 @@ def tie_approved(window: Window, plan: str, rule: AutoApproveRule) -> Tie:
         for place, condition in enumerate(rule.when):
             query += SQL(" and ") + _holds(condition, place)
             values |= {f"field{place}": condition.field, f"value{place}": _exact(condition.value)}
+        if rule.arguments is not None:
+            query += SQL(_KNOWN)
+            values |= {"names": list(rule.arguments), "looked_at": [one.field for one in rule.when]}
         await connection.execute(query + SQL(_ONCE), values)
 
     return tie
@@ -69,9 +81,15 @@ def tie_uses(window: Window, plan: str, tool: str) -> Tie:
 
 def tie_one(tenant: str, link: Link) -> Tie:
     """To one piece of evidence, or to a revision."""
+    return tie_each(tenant, [link])
+
+
+def tie_each(tenant: str, links: Sequence[Link]) -> Tie:
+    """To these, piece by piece."""
 
     async def tie(connection: Connection, proposal: UUID) -> None:
-        await connection.execute(_ONE, {**vars(link), "tenant": tenant, "proposal": proposal})
+        for link in links:
+            await connection.execute(_ONE, {**vars(link), "tenant": tenant, "proposal": proposal})
 
     return tie
 

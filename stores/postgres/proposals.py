@@ -20,7 +20,7 @@ from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans import Revision
-from recuerdo.stores.postgres.approvals import Decision
+from recuerdo.stores.postgres.approvals import Decision, reason_mark
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
 from recuerdo.stores.postgres.instants import require_aware
@@ -155,6 +155,25 @@ async def make_proposal(
     except _TooFewError:
         return None
     return key
+
+
+async def join_proposal(connection: Connection, tenant: str, new: NewProposal, tie: Tie) -> bool:
+    """Tie to the proposal of the same subject that was not rejected, if there is one; returns whether there is.
+
+    A pending one rests on that too. On a decided one it changes nothing but that the same is not asked again.
+    """
+    cursor = await connection.execute(
+        "select id, status from recuerdo.proposals where tenant = %s and plan = %s and kind = %s and subject = %s"
+        " and status <> 'rejected' order by created_at desc limit 1 for update",
+        (tenant, new.plan, new.kind, new.subject),
+    )
+    found = await cursor.fetchone()
+    if found is None:
+        return False
+    await tie(connection, found["id"])
+    if found["status"] == "pending":
+        await connection.execute(_SUM_UP, {"tenant": tenant, "proposal": found["id"], "least": 1})
+    return True
 
 
 async def was_rejected(connection: Connection, tenant: str, new: NewProposal) -> bool:
@@ -301,6 +320,10 @@ def _decided(proposal: Proposal, actor: str, at: datetime) -> AuditAct:
         subject=str(proposal.id),
         before="pending",
         after=proposal.status,
-        details={"kind": proposal.kind, "plan": proposal.plan, "change": proposal.amendment.name},
-        reason=proposal.reason,
+        details={
+            "kind": proposal.kind,
+            "plan": proposal.plan,
+            "change": proposal.amendment.name,
+            **reason_mark(str(proposal.id), proposal.reason),
+        },
     )

@@ -10,9 +10,11 @@ from psycopg import sql
 from recuerdo.state.errors import BusyError
 from recuerdo.state.limits import MEMORY_MAX_DAYS
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.memory_store.namespaces import encode_label
 from recuerdo.stores.postgres.audit import Deletable, delete_with_audit
 from recuerdo.stores.postgres.checkpoints import delete_threads
 from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.evidence import keep_objections
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
 
@@ -22,6 +24,7 @@ _AUDITED: Final[tuple[Deletable, ...]] = ("user_memory", "user_preferences", "us
 
 NOT_FORGOTTEN: Final = {
     "memory_audit": "ids only, and it cannot be changed",
+    "plan_revisions": "an eval case that a person approved holds a message without its user, and is signed",
     "roles": "who may do what is not what somebody said",
     "platform_profiles": "the platform's own data: here is only a copy",
     "platform_positions": "the platform's own data: here is only a copy",
@@ -39,11 +42,10 @@ where class.relnamespace = 'recuerdo'::regnamespace and class.relkind in ('r', '
 order by class.relname
 """
 
-# An app's own items under a label that is the user's name; encoded as namespaces.encode_label does it.
-_DELETE_ITEMS: LiteralString = """
-delete from recuerdo.store_items where tenant = %(tenant)s
-    and replace(replace(%(user)s, '%%', '%%25'), '.', '%%2E') = any(string_to_array(namespace, '.'))
-"""
+ITEMS_OF_USER: LiteralString = (
+    "(key in (%(user)s, %(label)s) or %(label)s = any(string_to_array(namespace, '.')))"
+)
+"""An app's own items whose key or one of whose labels is the user's name; ``label`` is that name as a label."""
 
 _CONVERSATIONS: LiteralString = """
 select id, coalesce(lease_until > clock_timestamp(), false) as busy
@@ -76,14 +78,14 @@ async def forget_user(database: Database, tenant: str, user: str, at: datetime) 
     """Delete everything of the user, with every assistant: all of it, or nothing (IM-43).
 
     Memories, published ones too (C-7), with their history; preferences, symbols, conversations with turns,
-    messages, records and checkpoints, events, and an app's items under the user's name. The audit keeps only ids;
-    vectors go with the next run of the worker at the latest.
+    messages, records and checkpoints, events, and an app's items under the user's name, be it label or key. The
+    audit keeps only ids; vectors go with the next run of the worker at the latest.
 
     Raises ScopeError when the tenant or the user is missing, BusyError while a turn of the user's runs.
     """
     require_scope(tenant=tenant, user=user)
     require_aware(at)
-    values = {"tenant": tenant, "user": user}
+    values = {"tenant": tenant, "user": user, "label": encode_label(user)}
     where: LiteralString = "tenant = %(tenant)s and user_id = %(user)s"
     async with database.tenant(tenant) as connection:
         conversations = await _idle_conversations(connection, values)
@@ -97,7 +99,10 @@ async def forget_user(database: Database, tenant: str, user: str, at: datetime) 
                 for table in _AUDITED
             ]
         )
-        await connection.execute(_DELETE_ITEMS, values)
+        await connection.execute(
+            f"delete from recuerdo.store_items where tenant = %(tenant)s and {ITEMS_OF_USER}", values
+        )
+        await keep_objections(connection, tenant, user)
         await _delete_other_rows(connection, values)
         # LangGraph's tables belong to the role that logged in, and no tenant's may touch them.
         await connection.execute("set local role none")
@@ -149,10 +154,15 @@ async def _idle_conversations(connection: Connection, values: dict[str, Any]) ->
     return [row["id"] for row in rows]
 
 
-async def _delete_other_rows(connection: Connection, values: dict[str, Any]) -> None:
+async def tables_of_users(connection: Connection) -> list[str]:
+    """Every table of ours with a user in it, but for those that forgetting leaves alone; also one made later."""
     cursor = await connection.execute(_TABLES_OF_USERS, {"left": list(NOT_FORGOTTEN)})
-    for row in await cursor.fetchall():
-        table = sql.Identifier("recuerdo", row["name"])
+    return [row["name"] for row in await cursor.fetchall()]
+
+
+async def _delete_other_rows(connection: Connection, values: dict[str, Any]) -> None:
+    for name in await tables_of_users(connection):
+        table = sql.Identifier("recuerdo", name)
         await connection.execute(
             sql.SQL("delete from {} where tenant = %(tenant)s and user_id = %(user)s").format(table), values
         )

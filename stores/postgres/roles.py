@@ -3,6 +3,7 @@
 Everybody is a user until somebody grants more. The first owner is appointed; after that owners grant.
 """
 
+import unicodedata
 from datetime import datetime
 from typing import Final, Literal, get_args
 
@@ -15,8 +16,14 @@ from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
 
 _sentences = load_sentences(__package__, "memory_sentences.yaml")
+_governance_sentences = load_sentences(__package__, "governance_sentences.yaml")
 
 Role = Literal["owner", "supervisor", "agent", "user"]
+
+SYSTEM_NAMES: Final = frozenset({"recuerdo", "auto-approve"})
+"""Who stands in the audit where no person decided."""
+
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
 SUPERVISING: Final[tuple[Role, ...]] = ("supervisor", "owner")
 """Who may make a memory permanent, and take that back."""
@@ -50,9 +57,9 @@ class Roles:
     async def appoint_first_owner(self, user: str, at: datetime) -> None:
         """Make ``user`` the owner of a tenant that has none: for whoever runs the deployment.
 
-        Raises ScopeError when there is an owner.
+        Raises ScopeError when there is an owner, InputError as :func:`require_person` does.
         """
-        require_scope(user=user)
+        require_person(user)
         require_aware(at)
         async with self._database.tenant(self._tenant) as connection:
             if await self._owners(connection):
@@ -63,10 +70,12 @@ class Roles:
         """Give ``user`` a role, in place of the one before. Audited.
 
         Raises ScopeError when the actor is no owner, or the tenant would be left without one; InputError for
-        a role that does not exist.
+        a role that does not exist, and as :func:`require_person` does.
         """
         if role not in get_args(Role):
             raise InputError(_sentences("role_unknown", role=role, roles=", ".join(get_args(Role))))
+        if role != "user":
+            require_person(user)
         require_scope(user=user)
         require_aware(at)
         async with self._database.tenant(self._tenant) as connection:
@@ -109,6 +118,17 @@ class Roles:
         if self._audit is not None:
             act = AuditAct(at, actor, f"role.{action}", user, before=before, after=role)
             await self._audit.append(connection, act)
+
+
+def require_person(name: str) -> None:
+    """Raise InputError for a name that nobody may decide under: one that the audit uses itself, or one that looks
+    like another, with blanks around it, characters that do not show, or another form of the same letters."""
+    require_scope(user=name)
+    if name.casefold() in SYSTEM_NAMES:
+        raise InputError(_governance_sentences("name_of_system", name=name))
+    hidden = any(unicodedata.category(character) in _HIDDEN for character in name)
+    if hidden or name != name.strip() or name != unicodedata.normalize("NFC", name):
+        raise InputError(_governance_sentences("name_confusable", name=name.strip()))
 
 
 async def role_of(connection: Connection, tenant: str, user: str) -> Role:

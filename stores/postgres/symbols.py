@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from recuerdo.state.limits import SYMBOL_INTEREST_DAYS
+from recuerdo.stores.postgres.audit import delete_with_audit
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.scope import require_scope
 
@@ -57,4 +58,22 @@ async def write_symbols(
             " select %s, %s, symbol, %s, %s from unnest(%s::text[]) as mentioned (symbol)"
             " on conflict do nothing",
             (tenant, user, turn, at, list(symbols)),
+        )
+
+
+async def forget_symbols(
+    connection: Connection,
+    tenant: str,
+    user: str,
+    symbols: Sequence[str],
+    at: datetime,
+    turn: UUID,
+    message_id: str | None,
+) -> None:
+    """Delete the interest in symbols that the user takes back, with audit; a replay finds nothing more to delete."""
+    if symbols:
+        where = "tenant = %(tenant)s and user_id = %(user)s and symbol = any(%(symbols)s)"
+        values = {"tenant": tenant, "user": user, "symbols": list(symbols)}
+        await delete_with_audit(
+            connection, "user_symbols", where, values, "forgotten", user, at, turn=turn, message_id=message_id
         )

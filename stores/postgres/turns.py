@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, LiteralString
+from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -16,7 +16,7 @@ from recuerdo.state.key_events import Origin
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.usage import Usage
 from recuerdo.stores.postgres.approvals import withdraw_pending
-from recuerdo.stores.postgres.audit import Change, Deletable, delete_with_audit, write_audit
+from recuerdo.stores.postgres.audit import Change, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.evidence import NewEvidence, Run, write_evidence
 from recuerdo.stores.postgres.key_events import adopt_events
@@ -28,9 +28,13 @@ from recuerdo.stores.postgres.memories import (
     change_memories,
     write_memories,
 )
-from recuerdo.stores.postgres.preferences import PreferenceChange, write_preferences
+from recuerdo.stores.postgres.preferences import (
+    PreferenceChange,
+    forget_preferences,
+    write_preferences,
+)
 from recuerdo.stores.postgres.scope import require_scope
-from recuerdo.stores.postgres.symbols import write_symbols
+from recuerdo.stores.postgres.symbols import forget_symbols, write_symbols
 from recuerdo.stores.postgres.text import storable, storable_json
 from recuerdo.stores.postgres.tool_calls import leave_open_calls
 
@@ -715,29 +719,18 @@ class TurnLog:
             return []
         at, turn, limits = outcome.at, outcome.turn, self._database.limits
         await write_preferences(connection, self._tenant, held.user, outcome.preferences, at, turn, limits)
-        await self._forget(connection, "user_preferences", "key", outcome.dropped_preferences, held.user, at)
-        await self._forget(connection, "user_symbols", "symbol", outcome.unfollowed, held.user, at)
+        said = outcome.memory_changes.message_id
+        await forget_preferences(
+            connection, self._tenant, held.user, outcome.dropped_preferences, at, turn, said
+        )
+        await forget_symbols(connection, self._tenant, held.user, outcome.unfollowed, at, turn, said)
         await write_symbols(connection, self._tenant, held.user, outcome.symbols, at, turn)
         writer = MemoryWriter(connection, self._tenant, held.assistant, held.user, at, turn, limits)
-        await change_memories(writer, outcome.memory_changes)
-        return await write_memories(
+        changed = await change_memories(writer, outcome.memory_changes)
+        written = await write_memories(
             connection, self._tenant, held.assistant, held.user, outcome.memories, at, turn, limits
         )
-
-    async def _forget(
-        self,
-        connection: Connection,
-        table: Deletable,
-        column: LiteralString,
-        names: Sequence[str],
-        user: str,
-        at: datetime,
-    ) -> None:
-        """Delete what the user takes back; a replay finds nothing more to delete."""
-        if names:
-            where: LiteralString = f"tenant = %(tenant)s and user_id = %(user)s and {column} = any(%(names)s)"
-            values = {"tenant": self._tenant, "user": user, "names": list(names)}
-            await delete_with_audit(connection, table, where, values, "forgotten", user, at)
+        return [*changed, *written]
 
     async def _break_off(
         self,

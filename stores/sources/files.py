@@ -2,12 +2,14 @@
 
 import csv
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from decimal import Decimal
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, TypeVar, get_origin
 
 from pydantic import ValidationError
@@ -44,6 +46,9 @@ MOST_PROBLEMS = 20
 
 ROWS_AT_ONCE = 5_000
 
+MOST_MEGABYTES = 256
+"""Of one file. JSON is read whole, and every key is kept until the end."""
+
 Spell = Callable[[str], str]
 RowType = TypeVar("RowType", bound=Row)
 Record = tuple[int, Mapping[str, Any]]
@@ -60,17 +65,20 @@ class DataError(InputError):
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read: the zone of instants without offset (None: they are refused), and how symbols are
-    spelled (None: as they stand there).
+    """How files are read: the zone of instants without offset (None: they are refused), how symbols are
+    spelled (None: as they stand there), the clock that no instant may be ahead of, and which markets have a
+    calendar (None: neither is checked).
     """
 
     zone: tzinfo | None = None
     spell: Spell | None = None
+    now: datetime | None = None
+    has_calendar: Callable[[str], bool] | None = None
 
     @property
     def context(self) -> dict[str, Any]:
         """For the rows' validators."""
-        return {"zone": self.zone, "spell": self.spell}
+        return dict(vars(self))
 
 
 def read_folder(folder: Path, reading: Reading) -> Iterator[tuple[type[Row], list[Row]]]:
@@ -191,10 +199,9 @@ def _row(
 def _is_twice(
     row: Row, path: Path, line: int, lines: dict[tuple[Any, ...], int], problems: _Problems
 ) -> bool:
-    key = tuple(getattr(row, name) for name in row.keys)
-    first = lines.setdefault(key, line)
+    first = lines.setdefault(row.key, line)
     if first != line:
-        problems.add(path, line, sentences("row_twice", line=first, keys=", ".join(map(str, key))))
+        problems.add(path, line, sentences("row_twice", line=first, keys=", ".join(map(str, row.key))))
     return first != line
 
 
@@ -202,6 +209,7 @@ def _records(path: Path, model: type[Row], problems: _Problems) -> Iterator[Reco
     """Every record that can be read; what cannot ends the file with a problem."""
     reader = _csv_records if path.suffix.casefold() == ".csv" else _json_records
     try:
+        _check_file(path)
         yield from reader(path, model, problems)
     except _WrongError as wrong:
         problems.add(path, wrong.line, wrong.problem)
@@ -209,6 +217,15 @@ def _records(path: Path, model: type[Row], problems: _Problems) -> Iterator[Reco
         problems.add(path, 1, sentences("file_not_utf8"))
     except OSError as error:
         problems.add(path, 1, sentences("file_unreadable", reason=error.strerror or "?"))
+
+
+def _check_file(path: Path) -> None:
+    """A pipe or a device would be waited for, or read, for ever."""
+    found = path.stat()
+    if not S_ISREG(found.st_mode):
+        raise _WrongError(1, sentences("file_not_regular"))
+    if found.st_size > MOST_MEGABYTES * 1_000_000:
+        raise _WrongError(1, sentences("file_too_large", most=MOST_MEGABYTES))
 
 
 def _csv_records(path: Path, model: type[Row], problems: _Problems) -> Iterator[Record]:
@@ -278,6 +295,8 @@ def _json_records(path: Path, model: type[Row], problems: _Problems) -> Iterator
     text = path.read_text(encoding="utf-8-sig")
     if not text.strip():
         raise _WrongError(1, sentences("file_empty"))
+    # To the end first: what rows of a broken text seem to lack would only hide where it is broken.
+    deque(_items(text), maxlen=0)
     for line, item in _items(text):
         if isinstance(item, dict):
             yield line, item

@@ -195,12 +195,13 @@ class _Asking:
         return replace(self.query, user=None, symbols=symbols, now=self.clock())
 
     def _by_key(self, keys: tuple[Hashable, ...], given: Any) -> Mapping[Hashable, Any]:
+        now = self.clock()
         if self.kind.shared_by == "symbol":
-            rows = rows_by_symbol(self.kind, map(_symbol, keys), given)
+            rows = rows_by_symbol(self.kind, map(_symbol, keys), given, now)
             return {key: rows[_symbol(key)] for key in keys}
         if self.kind.shared_by == "tenant":
-            return dict.fromkeys(keys, tenant_rows(self.kind, given))
-        return dict.fromkeys(keys, user_rows(self.kind, self.query.user, given))
+            return dict.fromkeys(keys, tenant_rows(self.kind, given, now))
+        return dict.fromkeys(keys, user_rows(self.kind, self.query.user, given, now))
 
 
 def _symbol(key: Hashable) -> str:

@@ -7,9 +7,11 @@ import datetime as dt
 import json
 import re
 from decimal import Decimal
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from babel import Locale
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -22,23 +24,44 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-_LARGEST = Decimal(10) ** 18
-_MOST_DIGITS = 60
+MOST_WHOLE_DIGITS = 18
+"""Digits of a number before the point."""
+
+MOST_DECIMALS = 40
+"""Digits behind it: twice what the smallest unit of any currency has, and as many as a short float can show."""
+
+EARLY_BY = dt.timedelta(minutes=1)
+"""How far a source's clock may be ahead of ours; an instant beyond that has not been."""
+
 _MORE_CHARACTERS = 4000
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _EARLIEST, _LATEST = dt.date(1900, 1, 1), dt.date(2199, 12, 31)
+# Not the basic format nor week dates, which fromisoformat reads too: 20251205 may be a slip for a number.
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOST_SYMBOL = 24
+_SYMBOL = re.compile(r"[\^$]?[^\W_]{1,21}(?:[.\-/=:&_][^\W_]{1,10}){0,2}[*+]?")
+_CURRENCY = re.compile("[A-Za-z]{3,5}")
+_LANGUAGE = re.compile("([a-z]{2,3})(?:[-_][a-z0-9]{2,8}){0,3}", re.IGNORECASE)
 
 
 def _sized(value: Decimal) -> Decimal:
-    """Neither endless nor so large that a figure computed from it is."""
-    if abs(value) >= _LARGEST or len(value.as_tuple().digits) > _MOST_DIGITS:
-        raise PydanticCustomError("number_too_large", "number too large or too long")
+    """With so few digits on both sides of the point that every figure computed from it can be written.
+
+    The exponent is looked at alone: arithmetic with an extreme one overflows.
+    """
+    exponent = value.as_tuple().exponent
+    assert isinstance(exponent, int), "pydantic has refused what is not finite"
+    if exponent < -MOST_DECIMALS or max(value.adjusted() + 1, exponent) > MOST_WHOLE_DIGITS:
+        raise PydanticCustomError("number_out_of_bounds", "number too large, too small or too long")
     return value
 
 
 def _number_given(value: Any) -> Any:
+    """A number or its text in plain digits: Decimal reads 1_000 and digits of other scripts too."""
     if isinstance(value, bool):
         raise PydanticCustomError("decimal_type", "a number is needed")
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        raise PydanticCustomError("decimal_parsing", "a number is needed")
     return value
 
 
@@ -48,10 +71,11 @@ def _instant(value: Any, info: ValidationInfo) -> Any:
     A bare number is no instant: it might be seconds, milliseconds or a date.
     """
     if isinstance(value, str):
+        text = value.strip()
         try:
-            value = dt.datetime.fromisoformat(value.strip())
+            value = dt.datetime.fromisoformat(text) if _ISO_DAY.match(text) else None
         except ValueError:
-            raise PydanticCustomError("datetime_invalid", "an instant in ISO 8601 is needed") from None
+            value = None
     if not isinstance(value, dt.datetime):
         raise PydanticCustomError("datetime_invalid", "an instant in ISO 8601 is needed")
     if value.tzinfo is None and info.context and info.context.get("zone"):
@@ -60,12 +84,21 @@ def _instant(value: Any, info: ValidationInfo) -> Any:
     return value
 
 
+def _has_been(instant: dt.datetime, info: ValidationInfo) -> dt.datetime:
+    """Not after the clock that the reader was told, if any: a price of tomorrow would never be stale (IM-40)."""
+    now = info.context.get("now") if info.context else None
+    if now is not None and instant > now + EARLY_BY:
+        raise PydanticCustomError("datetime_in_future", "an instant in the future")
+    return instant
+
+
 def _day(value: Any) -> Any:
     if isinstance(value, str):
+        text = value.strip()
         try:
-            value = dt.date.fromisoformat(value.strip())
+            value = dt.date.fromisoformat(text) if _ISO_DAY.fullmatch(text) else None
         except ValueError:
-            raise PydanticCustomError("date_invalid", "a date YYYY-MM-DD is needed") from None
+            value = None
     if not isinstance(value, dt.date) or isinstance(value, dt.datetime):
         raise PydanticCustomError("date_invalid", "a date YYYY-MM-DD is needed")
     return _in_range(value)
@@ -98,10 +131,48 @@ def _known_zone(name: str) -> str:
     return name
 
 
+def is_symbol(text: str) -> bool:
+    """Whether ``text`` is shaped like the name of an instrument: AAPL, BRK.B, BTC/USD, ^GSPC, EURUSD=X, 0700.HK.
+
+    Symbols stand in instructions to the model, so that no sentence may pass for one.
+    """
+    return len(text) <= _MOST_SYMBOL and _SYMBOL.fullmatch(text) is not None
+
+
 def _symbol(symbol: str, info: ValidationInfo) -> str:
     """In the spelling that the loader was given, if any: one instrument, one name."""
+    if not is_symbol(symbol):
+        raise PydanticCustomError("symbol_invalid", "a symbol is needed")
     spell = info.context.get("spell") if info.context else None
     return spell(symbol) if spell else symbol
+
+
+def _currency(code: str) -> str:
+    if not _CURRENCY.fullmatch(code):
+        raise PydanticCustomError("currency_invalid", "a currency code is needed")
+    return code
+
+
+@cache
+def _languages() -> frozenset[str]:
+    """Every code of two letters."""
+    return frozenset(code for code in map(str, Locale("en").languages) if len(code) == 2)
+
+
+def _language(tag: str) -> str:
+    """A tag such as es or es-MX. Codes of three letters are too many to know them all."""
+    found = _LANGUAGE.fullmatch(tag)
+    if not found or (len(found[1]) == 2 and found[1].lower() not in _languages()):
+        raise PydanticCustomError("language_unknown", "unknown language")
+    return tag
+
+
+def _market(code: str, info: ValidationInfo) -> str:
+    """One that has a calendar, where the reader can tell."""
+    known = info.context.get("has_calendar") if info.context else None
+    if known and not known(code):
+        raise PydanticCustomError("market_unknown", "unknown market")
+    return code
 
 
 def _plain(more: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +188,7 @@ def _plain(more: dict[str, Any]) -> dict[str, Any]:
 
 
 Number = Annotated[Decimal, BeforeValidator(_number_given), AfterValidator(_sized)]
-"""Finite, below 10^18."""
+"""Finite, with at most MOST_WHOLE_DIGITS before the point and MOST_DECIMALS behind it."""
 
 Amount = Annotated[Number, Field(ge=0)]
 """A price or a volume: never negative."""
@@ -130,7 +201,14 @@ Name = Annotated[
 
 TimeZone = Annotated[Name, AfterValidator(_known_zone)]
 Symbol = Annotated[Name, AfterValidator(_symbol)]
-Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
+Currency = Annotated[Name, AfterValidator(_currency)]
+"""A code of three to five letters: USD, GBp, USDT."""
+
+Language = Annotated[Text, AfterValidator(_language)]
+Market = Annotated[Text, AfterValidator(_market)]
+Instant = Annotated[AwareDatetime, BeforeValidator(_instant), AfterValidator(_has_been)]
+"""When something was; never in the future of the clock that the reader was told."""
+
 Day = Annotated[dt.date, BeforeValidator(_day)]
 
 
@@ -140,6 +218,11 @@ class Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     keys: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The values of ``keys``."""
+        return tuple(getattr(self, name) for name in self.keys)
 
 
 class Profile(Row):
@@ -152,9 +235,9 @@ class Profile(Row):
     subscription: Text
     risk_profile: Text
     experience: Text
-    language: Text
+    language: Language
     timezone: TimeZone
-    main_market: Text = "XNYS"
+    main_market: Market = "XNYS"
     entitlements: tuple[Text, ...] = ()
 
 
@@ -165,7 +248,7 @@ class Quote(Row):
 
     symbol: Symbol
     price: Amount
-    currency: Name
+    currency: Currency
     as_of: Instant
     change_percent: Number | None = None
     volume: Amount | None = None
@@ -185,7 +268,7 @@ class Position(Row):
     symbol: Symbol
     quantity: Number
     avg_price: Amount
-    currency: Name
+    currency: Currency
 
 
 class Alert(Row):

@@ -17,6 +17,7 @@ from recuerdo.stores.postgres.roles import Roles
 from tests.recuerdo.carlos import TENANT
 
 OWNER, CLERK, GUEST = "olga", "sofia", "user-123"
+IDLE = "order_taxi"
 TOOL = "apply_discount"
 
 
@@ -30,9 +31,18 @@ async def get_rates(room: str) -> str:
     return "90 EUR"
 
 
+async def order_taxi(address: str, minutes: int = 10) -> str:
+    """Order a taxi to an address, in so many minutes."""
+    return "ordered"
+
+
 def tools() -> list[StructuredTool]:
     reads = StructuredTool.from_function(coroutine=get_rates, metadata={"read_only": True})
-    return [StructuredTool.from_function(coroutine=apply_discount), reads]
+    return [
+        StructuredTool.from_function(coroutine=order_taxi),
+        StructuredTool.from_function(coroutine=apply_discount),
+        reads,
+    ]
 
 
 def plan_of_house(**changes: Any) -> Plan:

@@ -111,6 +111,46 @@ async def test_la_16_the_first_finding_names_full_context_and_proposes_1_or_2(
     assert "1 o 2" in first.change.es and "1 or 2" in first.change.en
 
 
+@pytest.mark.parametrize(("rounds", "ok"), [(1, False), (2, True)])
+async def test_la_16_a_value_that_does_not_reach_the_call_is_too_small(
+    open_agent: OpenAgent, rounds: int, ok: bool
+) -> None:
+    quote = AIMessage(
+        "", tool_calls=[{"name": "get_quote", "args": {"symbol": "AAPL"}, "id": "q", "type": "tool_call"}]
+    )
+    model = ScriptedModel(replies=[quote, "185.50", "De nada."])
+    agent = await open_agent(model=model, plan=plan_with(memory__full_context__rounds=rounds))
+    for said in ("¿Cuánto vale AAPL?", "Gracias"):
+        await agent.send(said, user=CARLOS, conversation="S1")
+    found = await agent.diagnose("tool_forgotten", conversation="S1")
+    assert (found.findings[0].name, found.findings[0].ok) == ("full_context", ok)
+    called = named(found)["tools_called"]
+    assert (called.value, called.ok) == ([2], ok)
+    assert "demasiado pequeño" in called.change.es and "too small" in called.change.en
+
+
+async def test_la_6_la_16_la_33_without_a_symptom_every_question_about_the_conversation_is_answered(
+    open_agent: OpenAgent,
+) -> None:
+    agent = await open_agent(
+        model=ScriptedModel(replies=["Hola."]), plan=events_on(memory__short_term__enabled=False)
+    )
+    await agent.send("Hola", user=CARLOS, conversation="S1")
+    found = await agent.diagnose(conversation="S1")
+    assert [answer.symptom for answer in found.answers] == [
+        "no_last_round",
+        "tool_forgotten",
+        "event_not_found",
+        "event_tools_missing",
+        "event_parameter_error",
+    ]
+    assert [one.name for one in found.suspects] == ["short_term"]
+    assert len(named(found)) == len(found.findings)
+    assert found.as_data()["answers"][0]["symptom"] == "no_last_round"
+    with pytest.raises(InputError, match="no conversation"):
+        await agent.diagnose(conversation="missing")
+
+
 async def test_la_16_c_28_short_term_off_hides_the_traces_too(open_agent: OpenAgent) -> None:
     agent = await open_agent(plan=plan_with(memory__short_term__enabled=False))
     assert [one.name for one in (await agent.diagnose("tool_forgotten")).suspects] == ["short_term"]
@@ -130,6 +170,18 @@ async def test_la_33_unresolved_identity_stands_first_with_the_ids(open_agent: O
     assert (await agent.events.views())[-1].actor == "ana", "each look at events is audited (IM-16)"
     await agent.send("Soy Carlos", user=CARLOS, conversation="S1")
     assert named(await agent.diagnose("event_not_found"))["identity"].ok
+
+
+async def test_la_33_asked_in_the_new_session_the_events_of_other_sessions_are_told(
+    open_agent: OpenAgent,
+) -> None:
+    model = ScriptedModel(replies=[created(TYPE), "Hecho."])
+    agent = await open_agent(model=model, plan=events_on())
+    await agent.send("Quiero mi dinero", conversation="S1")
+    await agent.send("¿Y mi dinero?", conversation="S2")
+    first = (await agent.diagnose("event_not_found", conversation="S2")).findings[0]
+    assert (first.name, first.ok) == ("identity", False)
+    assert [one["session"] for one in first.value["session_scoped"]] == ["S1"]
 
 
 async def test_la_33_what_else_hides_an_event_is_told_with_its_value(open_agent: OpenAgent) -> None:
@@ -203,6 +255,31 @@ async def test_la_30_la_31_a_parameter_error_names_the_type_used_and_the_nearest
     assert f"'{TYPE}'" in first.why.es
     assert named(found)["severity_used"].value == ["alta"]
     assert named(found)["dictionary"].value == [TYPE]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "says"),
+    [
+        ("create", {"event_type": TYPE, "summary": "x" * 1001}, "summary must have 1 to 1000"),
+        ("create", {"event_type": TYPE}, "Invalid summary: Field required"),
+        ("create", {"event_type": TYPE, "summary": "x", "confidence": 3}, "confidence must be"),
+        ("create", {"event_type": TYPE, "summary": "x", "confidence": float("nan")}, "cannot be kept"),
+        ("create", {"event_type": TYPE, "summary": "x", "entities": ["e"] * 21}, "20 texts at most"),
+        ("update", {"event_id": "1", "status": "DONE"}, "Invalid status 'DONE'"),
+        ("query", {"limit": 1000}, "Invalid limit"),
+    ],
+)
+async def test_la_30_im_13_every_refused_argument_is_told(
+    open_agent: OpenAgent, tool: str, args: dict[str, Any], says: str
+) -> None:
+    call = {"name": f"{tool}_key_event", "args": args, "id": "c0", "type": "tool_call"}
+    model = ScriptedModel(replies=[AIMessage("", tool_calls=[call]), "No pude."])
+    agent = await open_agent(model=model, plan=events_on())
+    await agent.send("Quiero mi dinero", user=CARLOS, conversation="S1")
+    found = named(await agent.diagnose("event_parameter_error", conversation="S1"))["arguments_refused"]
+    assert not found.ok
+    (told,) = found.value
+    assert told["tool"] == f"{tool}_key_event" and says in told["error"]
 
 
 async def test_a_wrong_symptom_or_conversation_says_what_there_is(open_agent: OpenAgent) -> None:
@@ -291,6 +368,20 @@ def test_la_6_the_command_says_it_in_order_and_ends_with_0(stored: None, plan_fi
     assert run("doctor", "--symptom", "headache").code == 2
     missing = run("doctor", "--symptom", "no_last_round", "--conversation", "zzz", "--plan", plan_file)
     assert missing.code == 1 and "no conversation" in missing.err
+
+
+def test_la_6_the_command_answers_every_question_about_a_conversation(stored: None, plan_file: str) -> None:
+    said = ("--user", "ana", "--conversation", "S1", "--plan", plan_file)
+    run("chat", "--message", "Quiero que me devuelvan el dinero del pedido 4471", *said)
+    seen = run("doctor", "--conversation", "S1", "--plan", plan_file, "--json")
+    assert seen.code == 0 and len(json.loads(seen.out)["answers"]) == 5
+    text = run("doctor", "--conversation", "S1", "--plan", plan_file)
+    assert "It does not remember the last round" in text.out and "Parameter error" in text.out
+    missing = run("doctor", "--conversation", "zzz", "--plan", plan_file)
+    assert missing.code == 1 and "no conversation" in missing.err
+    unread = run("events", "extract", "--conversation", "zzz", "--plan", plan_file)
+    assert unread.code == 1 and "no conversation" in unread.err
+    assert "key events" in run("worker", "--help").out
 
 
 def test_the_command_looks_at_the_house(stored: None) -> None:

@@ -2,13 +2,18 @@
 
 import asyncio
 import logging
+import signal
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 from langgraph.constants import TAG_NOSTREAM
 
+import recuerdo
 from recuerdo.agent import Agent
 from recuerdo.graph.services import events_job
 from recuerdo.nodes.extract_events import EventReader
@@ -22,7 +27,7 @@ from recuerdo.stores.postgres.key_events import PostgresKeyEvents
 from recuerdo.stores.postgres.key_events.extraction import ExtractionLog, Reading
 from recuerdo.stores.worker import Worker
 from tests.fake_openai import FakeOpenAI, text, tool_calls
-from tests.recuerdo.carlos import CARLOS, TENANT, House, SettableClock, prompt
+from tests.recuerdo.carlos import CARLOS, TENANT, House, SettableClock, prompt, seed
 from tests.recuerdo.conftest import OpenAgent
 from tests.scripted import ScriptedModel
 
@@ -401,6 +406,64 @@ async def test_la_26_a_reader_that_was_killed_leaves_nothing_and_another_takes_o
     assert (await agent.events.extract("S1")).turns == 0
 
 
+READER = """
+import asyncio, sys, time
+from pathlib import Path
+from recuerdo.nodes.extract_events import EventReader
+from recuerdo.stores.postgres.key_events import PostgresKeyEvents
+from tests.recuerdo import test_event_extraction as here
+
+url, data, where = sys.argv[1:]
+
+async def stop(*args, **kwargs):
+    if where == "writing":
+        await create(*args, **kwargs)
+    print("there", flush=True)
+    time.sleep(600)
+
+async def main():
+    async with here.House(url, Path(data)).open(model=here.supporting(), plan=here.plan_with()) as agent:
+        await EventReader(agent.services, agent.assistant).read(
+            here.TENANT, "S1", "manual", agent.services.clock())
+
+create = PostgresKeyEvents.create_in
+if where == "writing":
+    PostgresKeyEvents.create_in = stop
+else:
+    from recuerdo.nodes.extract_events.model import ModelExtractor
+    ModelExtractor.extract = stop
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("where", ["asking", "writing"])
+async def test_la_26_a_process_killed_with_9_in_the_middle_leaves_nothing_and_another_reads_once(
+    open_agent: OpenAgent, house: House, tmp_path: Path, where: str
+) -> None:
+    agent = await open_agent(model=supporting(), plan=plan_with())
+    await say(agent, SAID)
+    other = tmp_path / "other"
+    other.mkdir()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", READER, house.database_url, str(other), where),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    assert (await asyncio.wait_for(process.stdout.readline(), 60)).strip() == b"there"
+    process.send_signal(signal.SIGKILL)
+    assert await process.wait() == -signal.SIGKILL
+    assert await all_of(agent) == [] and await agent.events.extractions("S1") == []
+    with pytest.raises(BusyError):
+        await agent.events.extract("S1")
+    async with agent.services.database.operator() as connection:
+        await connection.execute(
+            "update recuerdo.event_extraction_leases set lease_until = clock_timestamp() - interval '1 second'"
+        )
+    assert len((await agent.events.extract("S1")).created) == 1
+    assert len(await all_of(agent)) == 1 and (await agent.events.extract("S1")).turns == 0
+
+
 async def test_la_26_who_lost_the_lease_writes_nothing(open_agent: OpenAgent) -> None:
     agent = await open_agent(model=supporting(), plan=plan_with())
     await say(agent, SAID)
@@ -457,6 +520,132 @@ async def test_c_14_a_preview_is_never_read(open_agent: OpenAgent, clock: Settab
     await say(agent, SAID)
     clock.forward(minutes=60)
     assert await work(agent) == 0 and model.asked == []
+
+
+async def jobs_run(agent: Agent) -> set[str]:
+    async with agent.services.database.connection() as connection:
+        cursor = await connection.execute("select name from recuerdo.jobs where last_run_at is not null")
+        return {row["name"] for row in await cursor.fetchall()}
+
+
+async def test_la_7_c_14_beside_a_preview_no_worker_runs_however_much_time_goes_by(
+    house: House, clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recuerdo.stores.worker._IDLE_SECONDS", 0.02)
+    live, plan = supporting(), plan_with()
+    # The worker of the agent that speaks finds nothing: the conversation goes on.
+    async with house.open(model=live, plan=plan) as agent:
+        await seed(agent)
+        await say(agent, SAID)
+    model = supporting()
+    async with house.open(model=model, plan=plan, mode="preview") as preview:
+        before = await jobs_run(preview)
+        for _ in range(10):
+            clock.forward(minutes=30)
+            await asyncio.sleep(0.05)
+        assert await jobs_run(preview) == before and model.asked == [] and await all_of(preview) == []
+    async with house.open(model=live, plan=plan) as agent:
+        for _ in range(200):
+            if await all_of(agent):
+                return
+            clock.forward(minutes=1)
+            await asyncio.sleep(0.05)
+    raise AssertionError("a live agent's worker reads what the preview left alone")
+
+
+async def test_c_14_la_7_a_preview_writes_no_event_by_hand_nor_by_the_tools_alone(
+    open_agent: OpenAgent,
+) -> None:
+    live = await open_agent(model=supporting(), plan=plan_with())
+    await say(live, SAID)
+    await say(live, SAID, conversation="A1", user=None)
+    loop = plan_with("loop")
+    preview = await open_agent(model=supporting(), plan=loop, mode="preview")
+    with pytest.raises(InputError, match="preview"):
+        await preview.events.extract("S1")
+    with pytest.raises(InputError, match="preview"):
+        await preview.events.adopt("A1", user=CARLOS, actor="ana")
+    tool = {one.name: one for one in recuerdo.key_event_tools(preview.store, loop)}["create_key_event"]
+    scope = {"assistant_id": preview.assistant, "ad_user_id": CARLOS}
+    call = {"type": "tool_call", "id": "c", "name": tool.name, "args": {"event_type": LATE, "summary": "x"}}
+    refused = await tool.ainvoke(call, {"configurable": scope})
+    assert refused.status == "error" and "preview" in refused.text
+    assert await all_of(live) == [] and await live.events.extractions("S1") == []
+    await preview.store.aput((preview.assistant, "notes"), "k", {"text": "secreto"})
+    assert await live.store.aget((preview.assistant, "notes"), "k") is None
+
+
+async def signed(agent: Agent) -> None:
+    """The turns so far were said under a signed revision."""
+    async with agent.services.database.operator() as connection:
+        await connection.execute(
+            "update recuerdo.turns set record = jsonb_set(record, '{draft}', 'false') where record is not null"
+        )
+
+
+async def test_la_26_a_draft_reads_only_what_was_said_under_drafts(
+    open_agent: OpenAgent, clock: SettableClock
+) -> None:
+    model = supporting()
+    agent = await open_agent(model=model, plan=plan_with())
+    await say(agent, SAID)
+    await signed(agent)
+    await say(agent, SAID, conversation="S2")
+    clock.forward(minutes=5)
+    assert await work(agent) == 1
+    assert [event.session for event in await all_of(agent)] == ["S2"]
+    with pytest.raises(InputError, match="signed plan"):
+        await agent.events.extract("S1")
+    assert await work(agent) == 0 and len(model.asked) == 1
+
+
+async def test_la_26_the_worker_reads_for_every_assistant_of_its_plan_and_for_no_other_plan(
+    open_agent: OpenAgent, clock: SettableClock
+) -> None:
+    named = await open_agent(model=supporting(), plan=plan_with(), assistant="A9")
+    await say(named, SAID)
+    other = plan_with().model_copy(update={"name": "hotel"})
+    hotel = await open_agent(model=supporting(), plan=other)
+    await say(hotel, SAID, conversation="H1")
+    clock.forward(minutes=5)
+    services = (await open_agent(model=supporting(), plan=plan_with())).services
+    job = events_job(services)
+    worker = Worker(services.database, services.index, services.embedder, services.clock, jobs=[job])
+    assert job.name in await worker.run_due(clock())
+    assert [event.assistant for event in await all_of(named)] == ["A9"] and await all_of(hotel) == []
+
+
+@pytest.mark.parametrize("agent_type", ["loop", "agent"])
+async def test_la_26_what_waits_is_read_also_once_the_plan_is_of_another_type(
+    open_agent: OpenAgent, clock: SettableClock, agent_type: str
+) -> None:
+    flow = await open_agent(model=supporting(), plan=plan_with("flow"))
+    await say(flow, SAID)
+    after = await open_agent(model=supporting(), plan=plan_with(agent_type))
+    waiting = {one.name: one for one in (await after.diagnose("event_not_found", conversation="S1")).findings}
+    assert not waiting["extraction"].ok, "the doctor says that a turn waits"
+    clock.forward(minutes=5)
+    assert await work(after) == 1 and len(await all_of(after)) == 1
+
+
+async def test_im_6_by_hand_an_unknown_or_foreign_conversation_is_a_clear_error(
+    open_agent: OpenAgent,
+) -> None:
+    agent = await open_agent(model=supporting(), plan=plan_with())
+    with pytest.raises(InputError, match='no conversation "nope"'):
+        await agent.events.extract("nope")
+    await say(agent, SAID)
+    other = await open_agent(model=supporting(), plan=plan_with(), assistant="A9")
+    with pytest.raises(InputError, match='assistant="trading"'):
+        await other.events.extract("S1")
+
+
+async def test_la_26_a_long_quote_of_the_models_is_no_obstacle(open_agent: OpenAgent) -> None:
+    random = Random(7)
+    said = " ".join("".join(random.choices("abcdefghijklmnñop", k=9)) for _ in range(390))
+    agent = await open_agent(model=supporting(found({**LATE_ORDER, "quote": said[:3900]})), plan=plan_with())
+    await say(agent, said)
+    assert len((await agent.events.extract("S1")).created) == 1
 
 
 async def test_im_6_by_hand_without_key_events_says_what_to_do(open_agent: OpenAgent) -> None:

@@ -1,6 +1,7 @@
 """Four eyes through the real agent: who decides, what runs, and how often (OR-5, OR-22, OR-33, IM-39, IM-49)."""
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, tool
+from langchain_core.tools.base import ToolException
 from langgraph.types import Command
 
 from recuerdo.agent import Agent
@@ -476,6 +478,31 @@ async def test_or_22_a_tool_that_is_late_has_an_unknown_outcome(
     assert "outcome is unknown" in result.text
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ConnectionResetError("peer"), "unknown"),
+        (OSError("network"), "unknown"),
+        (RuntimeError("500"), "unknown"),
+        (json.JSONDecodeError("no JSON", "<html>", 0), "unknown"),
+        (ToolException("no funds"), "failed"),
+        (ValueError("quantity"), "failed"),
+    ],
+)
+async def test_or_22_only_a_foreign_tool_that_says_no_has_failed(
+    open_agent: OpenAgent, broker: Broker, error: Exception, status: str
+) -> None:
+    broker.error = error
+    agent = await open_agent(
+        model=model(ORDER, "Compruébalo."), plan=plan(four_eyes=()), tools=broker.tools()
+    )
+    turn = await send(agent)
+    assert await ledger(agent, turn.id) == [("place_order", status)]
+    (result,) = [m for m in turn.request["messages"] if m.type == "tool"]
+    assert ("outcome is unknown" in result.text) == (status == "unknown")
+    assert len(await evidence(agent, "outcome_unknown")) == (status == "unknown")
+
+
 async def test_or_22_a_turn_that_is_replayed_does_not_run_its_call_again(
     open_agent: OpenAgent, broker: Broker
 ) -> None:
@@ -526,6 +553,27 @@ async def test_or_22_failed_runs_decisions_and_uses_of_tools_are_there_after_a_r
     later = house.clock() + timedelta(days=180)
     async with house.open(model=model("Hola"), plan=plan()) as agent:
         assert await EvidenceLog(agent.services.database, TENANT).list(later) == []
+
+
+async def test_or_22_an_unexpected_exception_is_a_failed_run_and_evidence(
+    open_agent: OpenAgent, staff: Roles, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await open_agent(model=model(ORDER, "Hecho."), plan=plan(four_eyes=()), tools=broker.tools())
+
+    async def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("quotes what the user wrote")
+
+    monkeypatch.setattr(ToolCalls, "claim", broken)
+    with pytest.raises(ZeroDivisionError):
+        await send(agent)
+    (failed,) = await evidence(agent, "run_failed")
+    assert failed.data == {"error": "ZeroDivisionError"} and failed.conversation == CONVERSATION
+    async with agent.services.database.operator() as connection:
+        cursor = await connection.execute("select status from recuerdo.turns where id = %s", (failed.turn,))
+        assert await cursor.fetchone() == {"status": "failed"}
+    monkeypatch.undo()
+    agent.services.model.replies = [None] * len(agent.services.model.calls) + ["Hola."]  # type: ignore[attr-defined]
+    assert said(await send(agent, "Hola")).startswith("Hola")
 
 
 def _five_quotes() -> AIMessage:

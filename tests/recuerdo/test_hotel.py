@@ -16,13 +16,26 @@ from langchain_core.messages import AIMessage
 import recuerdo
 from recuerdo.agent import Agent
 from recuerdo.cli import main
-from recuerdo.demo.hotel import HOTEL_TENANT, HotelAnswered, Kept, Refused, Waits, play_hotel
+from recuerdo.demo.hotel import (
+    HOTEL_TENANT,
+    HotelAnswered,
+    HotelAsked,
+    InForce,
+    Kept,
+    Proposed,
+    Refused,
+    Stopped,
+    Waits,
+    play_hotel,
+)
 from recuerdo.nodes.run_tools.toolbox import own_tools
-from recuerdo.state.amendment import ApprovedProposal, RuleAdded, ToolDeactivated
+from recuerdo.state.amendment import Amendment, RuleAdded, ToolDeactivated
 from recuerdo.state.plan import AutoApproveRule, Condition
-from recuerdo.stores.postgres.evidence import EvidenceFilter
+from recuerdo.stores.plans import load_plan
+from recuerdo.stores.postgres.evidence import EvidenceFilter, EvidenceLog
 from recuerdo.stores.postgres.hotel import Hotel, Reservation, Room
 from recuerdo.stores.postgres.tool_calls import ToolCalls
+from tests.recuerdo.approved import approved
 from tests.recuerdo.carlos import TENANT, House, prompt
 from tests.scripted import ScriptedModel
 
@@ -71,11 +84,19 @@ async def reservations(agent: Agent) -> list[Reservation]:
     return list(await Hotel(agent.services.database, TENANT).reservations())
 
 
+async def approve(agent: Agent, change: Amendment) -> None:
+    """A proposal for the hotel, made and approved by a supervisor."""
+    services = agent.services
+    at = services.clock()
+    await approved(services.database, services.keys, TENANT, "hotel", change, actor=SARA, at=at)
+
+
 async def rule_in_force(agent: Agent, *, without: tuple[str, ...] = ()) -> int:
     """A revision that takes the rule in, or out again, by a supervisor's decision."""
-    approved = () if without else (ApprovedProposal(proposal="p1", change=RuleAdded(rule=RULE)),)
     plans = agent.governance.plans
-    revision = await plans.compile("hotel", actor=SARA, approved=approved, without=without)
+    if not without:
+        await approve(agent, RuleAdded(rule=RULE))
+    revision = await plans.compile("hotel", actor=SARA, without=without)
     await plans.activate(revision.number, actor=SARA)
     return revision.number
 
@@ -258,12 +279,52 @@ async def test_or_33_a_waiting_turn_keeps_its_revision_but_runs_no_tool_that_was
     discount = asks("apply_discount", reservation=made.id, discount_pct=10, nights=5)
     agent.services.model.replies = [None, None, discount, "Ya no."]  # type: ignore[attr-defined]
     turn = await say(agent, "Un descuento")
-    off = ApprovedProposal(proposal="p2", change=ToolDeactivated(tool="apply_discount"))
-    revision = await agent.governance.plans.compile("hotel", actor=SARA, approved=(off,))
+    await approve(agent, ToolDeactivated(tool="apply_discount"))
+    revision = await agent.governance.plans.compile("hotel", actor=SARA)
     await agent.governance.plans.activate(revision.number, actor=SARA)
     done = await agent.resume(turn.pending, "approve", actor=SARA)
     assert done.record.revision == "r1" and "deactivated" in tool_results(done.request)[-1]
     assert (await reservations(agent))[0].discount_pct == 0
+
+
+# Ambiguity
+
+
+async def test_or_34_a_clear_request_that_waits_is_not_flagged(hotel: Any) -> None:
+    agent = await hotel(reserve(), "Reservada.")
+    await say(agent, "Reserva")
+    (made,) = await reservations(agent)
+    discount = asks("apply_discount", reservation=made.id, discount_pct=10, nights=5)
+    agent.services.model.replies = [None, None, discount, "Hecho."]  # type: ignore[attr-defined]
+    turn = await say(agent, f"Aplícale un 10 % de descuento a {made.id}")
+    await agent.resume(turn.pending, "approve", actor=SARA)
+    assert await agent.governance.evidence.list(EvidenceFilter(("ambiguity",)), actor=SARA) == []
+    assert await agent.governance.proposals.sweep(actor=SARA) == []
+
+
+async def test_a_33_the_models_request_for_help_that_a_person_ends_becomes_a_case(hotel: Any) -> None:
+    help_ = asks("ask_for_help", question="¿Se admite un perro de 30 kg?")
+    agent = await hotel(help_, "Sí, con suplemento.")
+    turn = await say(agent, "¿Puede venir mi perro, que pesa 30 kg?")
+    assert turn.pending is not None and turn.pending.tool == "ask_for_help"
+    done = await agent.resume(turn.pending, "approve", actor=SARA, reason="con suplemento de 20 EUR")
+    assert "con suplemento de 20 EUR" in tool_results(done.request)[0]
+    (flagged,) = await agent.governance.evidence.list(EvidenceFilter(("ambiguity",)), actor=SARA)
+    assert str(flagged.turn) == turn.id
+    (proposal,) = await agent.governance.proposals.sweep(actor=SARA)
+    case = proposal.amendment.case
+    assert (proposal.kind, case.expect.calls) == ("eval_case_suggestion", ("ask_for_help",))
+    assert case.messages == ("¿Puede venir mi perro, que pesa 30 kg?",)
+
+
+async def test_a_33_a_request_for_help_that_nobody_answers_only_flags_the_run(house: House) -> None:
+    plan = load_plan("hotel").model_copy(update={"four_eyes": (), "packs": ()})
+    help_ = asks("ask_for_help", question="¿Y esto?")
+    async with house.open(plan=plan, model=ScriptedModel(replies=[help_, "Lo pregunto."])) as agent:
+        turn = await say(agent)
+        assert turn.pending is None and "Nobody has answered yet" in tool_results(turn.request)[0]
+        log = EvidenceLog(agent.services.database, TENANT)
+        assert len(await log.list(agent.services.clock(), EvidenceFilter(("ambiguity",)))) == 1
 
 
 # The demo and the command line
@@ -291,15 +352,32 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hou
 def test_c_39_the_demo_plays_rules_four_eyes_and_evidence(run: Any, house: House) -> None:
     settings = recuerdo.Settings(_env_file=None, data=house.data, database_url=house.database_url)
     events = list(play_hotel(settings=settings, clock=house.clock))
-    assert len([e for e in events if isinstance(e, Waits)]) == 2
+    assert len([e for e in events if isinstance(e, Waits)]) == 2 + 14 + 2
     assert [e.actor for e in events if isinstance(e, Refused)] == [LEO]
     replies = [e.turn.reply for e in events if isinstance(e, HotelAnswered)]
     assert replies[0].startswith("A las 11:00") and "10 %" in replies[2]
     (kept,) = [e for e in events if isinstance(e, Kept)]
     kinds = {one.kind for one in kept.evidence}
     assert kinds >= {"pack_conflict", "approval_requested", "approval_decided", "tool_used"}
+    (proposed,) = [e.proposal for e in events if isinstance(e, Proposed)]
+    assert (proposed.kind, proposed.sample_size) == ("rule_suggestion", 15)
+    assert "hasta 10 % y más de 4 noches" in proposed.wording["es"]
+    after, back = [e.revision for e in events if isinstance(e, InForce)]
+    assert (after.number, back.number) == (2, 1)
+    assert proposed.amendment.rule in after.plan.auto_approve_rules and not back.plan.auto_approve_rules
+    place = events.index(InForce(after, "marta"))
+    asked, answered = events[place + 1 : place + 3]
+    assert isinstance(asked, HotelAsked) and isinstance(answered, HotelAnswered)
+    assert answered.turn.record.revision == "r2"
+    assert [(one["status"], one["rule"]) for one in answered.turn.record.approvals] == [
+        ("auto_approved", proposed.amendment.rule.id)
+    ]
+    place = next(n for n, e in enumerate(events) if isinstance(e, Stopped))
+    assert isinstance(events[place + 2], Waits)
+    assert isinstance(events[events.index(InForce(back, "marta")) + 2], Waits)
     code, out, err = run("demo", "hotel")
     assert code == 0, err
+    assert "marta puts hotel r3 in force" in out and "marta puts hotel r1 in force" in out
     assert "marta approves it" in out and "leo may not decide it" in out
 
 

@@ -8,6 +8,7 @@ import logging
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import yaml
@@ -454,6 +455,117 @@ async def test_im_18_a_type_in_use_goes_only_after_a_confirmation_and_its_events
     }
     uses = {use.name: use for use in await after.events.types(actor="ana")}
     assert (uses[REFUND].configured, uses[REFUND].events) == (False, 2)
+
+
+async def test_im_18_events_under_another_assistant_of_the_plan_count_too(open_agent: OpenAgent) -> None:
+    agent = await open_agent(model=ScriptedModel(replies=[DONE]), plan=plan_with())
+    await keep(agent, 2, assistant="A9")
+    with pytest.raises(InputError, match=r"2 event\(s\)"):
+        await agent.events.without_type(REFUND, actor="ana")
+    removed = await open_agent(model=ScriptedModel(replies=[DONE]), plan=plan_with(TYPES[1:]))
+    assert [use.name for use in await removed.events.types(actor="ana")] == [ANOMALY], "another's old type"
+
+
+async def test_im_18_the_mark_is_by_the_plan_of_the_events_own_assistant(open_agent: OpenAgent) -> None:
+    agent = await open_agent(model=ScriptedModel(replies=[DONE]), plan=plan_with())
+    hotel = load_plan("hotel").model_copy(update={"key_events": plan_with(TYPES[1:]).key_events})
+    (mine,) = await keep(agent)
+    (of_hotel,) = await keep(agent, assistant="hotel")
+    (unknown,) = await keep(agent, assistant="somebody")
+    await agent.governance.roles.appoint_first_owner("olga")
+    revision = await agent.governance.plans.compile(hotel.model_copy(update={"packs": ()}), actor="olga")
+    await agent.governance.plans.activate(revision.number, actor="olga", name="hotel")
+    page = await agent.events.list(actor="ana")
+    marks = {data["id"]: data["type_removed"] for data in await agent.events.data(page.events)}
+    assert marks == {str(mine.id): False, str(of_hotel.id): True, str(unknown.id): None}
+
+
+async def test_im_18_the_panel_and_the_governance_say_that_types_go(open_agent: OpenAgent) -> None:
+    agent = await open_agent(model=ScriptedModel(replies=[DONE]), plan=plan_with())
+    await keep(agent, 3)
+    changed = agent.panel.changed({"key_events.types": []})
+    notices = next(group for group in changed.groups if group.name == "key_events").notices
+    assert REFUND in notices[0].es and "agent.events.types()" in notices[0].en
+    assert not next(group for group in agent.panel.groups if group.name == "key_events").notices
+    plans = agent.governance.plans
+    await agent.governance.roles.appoint_first_owner("olga")
+    first = await plans.compile(plan_with(), actor="olga")
+    assert await plans.removed_types(first) == {}
+    second = await plans.compile(changed.plan, actor="olga")
+    assert await plans.removed_types(second) == {REFUND: 3}
+
+
+BAD: Any = object()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda events: events.list(actor="ana", limit=-1),
+        lambda events: events.list(actor="ana", limit="x"),
+        lambda events: events.list(actor="ana", limit=10**30),
+        lambda events: events.list(actor="ana", offset=-1),
+        lambda events: events.list(actor="ana", offset=10**30),
+        lambda events: events.list(actor="   "),
+        lambda events: events.list(actor="a\0"),
+        lambda events: events.list(actor=BAD),
+        lambda events: events.show("42", actor="ana"),
+        lambda events: events.show("\0", actor="ana"),
+        lambda events: events.show(BAD, actor="ana"),
+        lambda events: events.show(UUID(int=0), actor="  "),
+        lambda events: events.export(actor="ana", form="xml"),
+        lambda events: events.export(actor=" "),
+        lambda events: events.types(actor=" "),
+        lambda events: events.without_type(BAD, actor="ana"),
+        lambda events: events.without_type("a\0", actor="ana"),
+        lambda events: events.adopt("S1", user=CARLOS, actor=" "),
+        lambda events: events.extract("\0"),
+        lambda events: events.extract(BAD),
+        lambda events: events.extractions("a\ud800"),
+        lambda events: events.views(limit=0),
+        lambda events: events.views(limit=10**30),
+    ],
+)
+async def test_im_16_what_cannot_be_asked_is_an_input_error(agent: Agent, ask: Any) -> None:
+    with pytest.raises(InputError):
+        await ask(agent.events)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": "DONE"},
+        {"status": "pending"},
+        {"type": "a\0"},
+        {"user": "\ud800"},
+        {"session": 5},
+        {"assistant": ""},
+        {"since": "ayer"},
+        {"until": datetime(2025, 12, 5)},
+    ],
+)
+def test_im_16_a_filter_that_nothing_can_match_is_an_input_error(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        OperatorFilter(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("said", "gone"),
+    [
+        ("Tengo 50 acciones de TSLA", "50 acciones"),
+        ("I hold 50 shares of TSLA", "50 shares"),
+        ("Su clave 123456 no funciona", "123456"),
+        ("Tarjeta 4111 1111 1111 1111 cobrada dos veces", "4111"),
+    ],
+)
+async def test_c_16_holdings_amounts_and_credentials_are_in_no_event(
+    agent: Agent, said: str, gone: str
+) -> None:
+    events = store_of(agent)
+    origin = Origin(agent.services.clock(), CARLOS, "S0")
+    made = await events.create(owner(), NewEvent(REFUND, said, entities=(said[:90],)), origin)
+    changed = await events.update(owner(), made.id, EventChange(summary=f"{said} hoy"), origin)
+    assert gone not in repr(made) and gone not in repr(changed)
 
 
 # Commands

@@ -12,9 +12,10 @@ from psycopg.errors import CheckViolation
 from recuerdo.agent import Agent
 from recuerdo.graph.learning import LearningHub, build_learning_graph, learning_job
 from recuerdo.nodes.services import Services
+from recuerdo.state import limits
 from recuerdo.state.amendment import RuleAdded
 from recuerdo.state.errors import BusyError, InputError, ScopeError, SettingsError
-from recuerdo.state.plan import AutoApproveRule, Condition, Plan
+from recuerdo.state.plan import AutoApproveRule, Condition, Plan, Summary
 from recuerdo.stores.plans import read_autonomy
 from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.evidence import EvidenceLog, NewEvidence
@@ -27,6 +28,7 @@ from tests.recuerdo.conftest import OpenAgent
 from tests.recuerdo.learning_house import (
     CLERK,
     GUEST,
+    IDLE,
     OWNER,
     TOOL,
     appoint,
@@ -202,11 +204,11 @@ async def test_or_22_evidence_of_runs_requests_and_uses_outlives_the_process(hou
 async def test_a_30_evidence_is_learnt_from_for_180_days_and_then_no_longer(
     agent: Agent, clock: SettableClock
 ) -> None:
-    await use(agent.services, TOOL, clock() - timedelta(days=180) + timedelta(seconds=1))
+    await use(agent.services, IDLE, clock() - timedelta(days=180) + timedelta(seconds=1))
     clock.forward(seconds=1)
     assert await sweep(agent) == []
-    await use(agent.services, TOOL, clock() - timedelta(days=179))
-    assert [one.subject for one in await sweep(agent)] == [TOOL]
+    await use(agent.services, IDLE, clock() - timedelta(days=179))
+    assert [one.subject for one in await sweep(agent)] == [IDLE]
 
 
 async def test_a_35_supervisor_and_owner_decide_agent_and_user_do_not(agent: Agent) -> None:
@@ -290,10 +292,12 @@ async def test_or_33_rule_in_force_lets_pass_what_it_says_and_nothing_more(agent
     await agent.governance.proposals.decide(proposal.id, "approve", actor=CLERK)
     revision = await agent.governance.plans.compile(plan_of_house(), actor=CLERK)
     autonomy = await read_autonomy(agent.services.database, TENANT, revision.plan)
-    assert autonomy.rule_for(TOOL, {"discount_pct": 10, "nights": 5}) is not None
-    assert autonomy.rule_for(TOOL, {"discount_pct": 10.0, "nights": 5}) is not None
-    assert autonomy.rule_for(TOOL, {"discount_pct": 11, "nights": 5}) is None
-    assert autonomy.rule_for(TOOL, {"discount_pct": 10, "nights": 4}) is None
+    stay = {"reservation": "R-100"}
+    assert autonomy.rule_for(TOOL, {**stay, "discount_pct": 10, "nights": 5}) is not None
+    assert autonomy.rule_for(TOOL, {**stay, "discount_pct": 10.0, "nights": 5}) is not None
+    assert autonomy.rule_for(TOOL, {**stay, "discount_pct": 11, "nights": 5}) is None
+    assert autonomy.rule_for(TOOL, {**stay, "discount_pct": 10, "nights": 4}) is None
+    assert autonomy.rule_for(TOOL, {**stay, "discount_pct": 10, "nights": 5, "to_account": "ES91"}) is None
 
 
 async def test_im_48_two_compilations_include_it_once(agent: Agent) -> None:
@@ -373,7 +377,9 @@ async def test_or_30_rejected_proposal_is_archived_with_who_when_and_why(
     assert [one.id for one in await desk.list(actor=CLERK, archived=True)] == [proposal.id]
     [entry] = await agent.governance.audit.entries(subject=str(proposal.id))
     assert (entry.actor, entry.at, entry.action) == (CLERK, clock(), "proposal.rejected")
-    assert "Prefiero verlos" in entry.details and "4111" not in entry.details
+    [archived] = await desk.list(actor=CLERK, archived=True)
+    assert "Prefiero verlos" in str(archived.reason)
+    assert "reason_sha256" in entry.details and "Prefiero" not in entry.details
     assert await sweep(agent) == []
 
 
@@ -431,6 +437,40 @@ async def test_or_26_case_has_input_expected_outcome_and_source_run(agent: Agent
     assert link.turn == run.turn
 
 
+async def test_or_34_the_same_case_is_one_however_often_it_comes(agent: Agent) -> None:
+    async def ambiguous(count: int) -> None:
+        for _ in range(count):
+            run = run_of(conversation=str(uuid4()))
+            await flag(agent.services, run, "Lo de siempre.")
+            await decide(agent.services, minor(1), "reject", run=run)
+
+    await ambiguous(3)
+    [proposal] = await sweep(agent)
+    assert proposal.sample_size == 3
+    await ambiguous(2)
+    assert await sweep(agent) == []
+    assert (await agent.governance.proposals.show(proposal.id, actor=CLERK)).sample_size == 5
+    await agent.governance.proposals.decide(proposal.id, "approve", actor=CLERK)
+    await ambiguous(1)
+    assert await sweep(agent) == []
+    assert (await agent.governance.proposals.show(proposal.id, actor=CLERK)).sample_size == 5
+    await agent.governance.plans.compile(plan_of_house(), actor=CLERK)
+    await ambiguous(1)
+    assert await sweep(agent) == []
+
+
+async def test_c_31_one_setting_changes_the_hub_and_leaves_the_summary(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "RULE_SUGGESTION_MIN_APPROVALS", 3)
+    await approve_minor(agent.services, 2)
+    assert await _rule_suggestions(agent) == []
+    await approve_minor(agent.services, 1)
+    [proposal] = await _rule_suggestions(agent)
+    assert proposal.sample_size == 3
+    assert Summary().after_messages == limits.SUMMARY_AFTER_MESSAGES == 15
+
+
 async def test_a_33_run_without_a_flag_or_without_a_person_is_no_case(agent: Agent) -> None:
     await flag(agent.services, run_of())
     await decide(agent.services, minor(1), run=run_of())
@@ -451,18 +491,43 @@ async def test_or_36_tool_unused_for_91_days_is_named_and_one_used_10_days_ago_i
     agent: Agent, clock: SettableClock
 ) -> None:
     now = clock()
-    await use(agent.services, TOOL, now - timedelta(days=91), 3)
+    await use(agent.services, IDLE, now - timedelta(days=91), 3)
     await use(agent.services, "get_rates", now - timedelta(days=100))
     await use(agent.services, "get_rates", now - timedelta(days=10))
     [proposal] = await sweep(agent)
-    assert (proposal.kind, proposal.change) == ("skill_lifecycle", {"kind": "tool", "tool": TOOL})
+    assert (proposal.kind, proposal.change) == ("skill_lifecycle", {"kind": "tool", "tool": IDLE})
     assert proposal.sample_size == 3 and proposal.effect["tokens_less_per_request"] > 20
-    assert TOOL in (await agent.services.under(TENANT)).toolbox.tools
+    assert IDLE in (await agent.services.under(TENANT)).toolbox.tools
     assert await sweep(agent) == []
 
 
+async def test_or_36_tools_with_four_eyes_and_those_the_engine_needs_stay(
+    agent: Agent, clock: SettableClock
+) -> None:
+    old = clock() - timedelta(days=100)
+    for tool in (TOOL, "read_tool_result", IDLE):
+        await use(agent.services, tool, old)
+    assert {one.subject for one in await sweep(agent)} == {IDLE}
+
+
+async def test_or_23_a_refused_revision_of_one_plan_does_not_stop_the_sweep(agent: Agent) -> None:
+    plans = agent.governance.plans
+    other = plan_of_house(name="other")
+    revision = await plans.compile(other, actor=OWNER)
+    await plans.activate(revision.number, actor=OWNER, name="other")
+    await use(agent.services, TOOL, agent.services.clock(), plan="other")
+    async with agent.services.database.connection() as connection:
+        await connection.execute("alter table recuerdo.plan_revisions disable trigger immutable")
+        await connection.execute(
+            "update recuerdo.plan_revisions set signature = repeat('x', 64)::bytea where name = 'other'"
+        )
+    await approve_minor(agent.services, 15)
+    [proposal] = await _rule_suggestions(agent)
+    assert proposal.plan == "trading"
+
+
 async def test_a_34_boundary_of_ninety_days(agent: Agent, clock: SettableClock) -> None:
-    await use(agent.services, TOOL, clock() - timedelta(days=90) + timedelta(seconds=1))
+    await use(agent.services, IDLE, clock() - timedelta(days=90) + timedelta(seconds=1))
     assert await sweep(agent) == []
     clock.forward(seconds=1)
     assert len(await sweep(agent)) == 1
@@ -475,7 +540,7 @@ async def test_a_34_tool_that_was_never_used_is_named_once_it_is_old(
     assert await sweep(agent) == []
     clock.forward(days=2)
     named = {one.subject for one in await sweep(agent)}
-    assert {TOOL, "get_rates"} <= named
+    assert {IDLE, "get_rates"} <= named
     assert await sweep(agent) == []
 
 
@@ -489,36 +554,36 @@ async def test_a_34_tool_of_a_younger_revision_is_left_alone(agent: Agent, clock
     await plans.activate(again.number, actor=OWNER)
     clock.forward(days=60)
     named = {one.subject for one in await sweep(agent)}
-    assert TOOL in named and "get_rates" not in named
+    assert IDLE in named and "get_rates" not in named
 
 
 async def test_c_41_rejected_deactivation_does_not_come_back(agent: Agent, clock: SettableClock) -> None:
-    await use(agent.services, TOOL, clock() - timedelta(days=91))
+    await use(agent.services, IDLE, clock() - timedelta(days=91))
     [proposal] = await sweep(agent)
     await agent.governance.proposals.decide(proposal.id, "reject", actor=CLERK)
-    await use(agent.services, TOOL, clock(), 14)
+    await use(agent.services, IDLE, clock(), 14)
     clock.forward(days=91)
-    assert TOOL not in {one.subject for one in await sweep(agent)}
+    assert IDLE not in {one.subject for one in await sweep(agent)}
 
 
 async def test_or_27_or_37_deactivated_tool_leaves_the_requests_and_can_come_back(
     agent: Agent, clock: SettableClock
 ) -> None:
-    await use(agent.services, TOOL, clock() - timedelta(days=91))
+    await use(agent.services, IDLE, clock() - timedelta(days=91))
     [proposal] = await sweep(agent)
     before = await agent.send("Hola", user=GUEST)
-    assert TOOL in _tools(before) and proposal.change["tool"] == TOOL
+    assert IDLE in _tools(before) and proposal.change["tool"] == IDLE
     await agent.governance.proposals.decide(proposal.id, "approve", actor=CLERK)
     plans = agent.governance.plans
     revision = await plans.compile(plan_of_house(), actor=CLERK)
-    assert TOOL in _tools(await agent.send("Hola", user=GUEST))
+    assert IDLE in _tools(await agent.send("Hola", user=GUEST))
     await plans.activate(revision.number, actor=CLERK)
     after = await agent.send("Hola", user=GUEST)
-    assert TOOL not in _tools(after)
+    assert IDLE not in _tools(after)
     assert after.record.estimate["overhead"] < before.record.estimate["overhead"]
-    back = await plans.compile(plan_of_house(), actor=CLERK, without=[TOOL])
+    back = await plans.compile(plan_of_house(), actor=CLERK, without=[IDLE])
     await plans.activate(back.number, actor=CLERK)
-    assert TOOL in _tools(await agent.send("Hola", user=GUEST))
+    assert IDLE in _tools(await agent.send("Hola", user=GUEST))
 
 
 async def test_or_23_worker_runs_four_sweeps_in_a_day(agent: Agent, clock: SettableClock) -> None:

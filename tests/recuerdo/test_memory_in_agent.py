@@ -11,6 +11,7 @@ import recuerdo
 from recuerdo.agent import Agent
 from recuerdo.nodes import update_memory
 from recuerdo.nodes.update_memory.learn import Lesson
+from recuerdo.nodes.update_memory.proposals import say_the_same
 from recuerdo.nodes.update_memory.saving import is_yes
 from recuerdo.state.errors import ModelError, StoreError
 from recuerdo.state.sentences import Sentence
@@ -21,6 +22,7 @@ from recuerdo.stores.recall.search import Recall
 from recuerdo.turn import Turn
 from tests.recuerdo.carlos import CARLOS, CONVERSATION, House, prompt
 from tests.recuerdo.conftest import OpenAgent
+from tests.recuerdo.test_memory import appoint
 from tests.scripted import ScriptedModel
 
 ITALIAN = "Responde en italiano"
@@ -302,6 +304,99 @@ async def test_im_34_an_update_waits_too_and_takes_the_old_ones_place(open_agent
     assert await texts(agent) == ["Informe los lunes"]
     await say(agent, "ok")
     assert await texts(agent) == ["Informe los martes"]
+
+
+def scripted(agent_model: ScriptedModel, *replies: Any) -> None:
+    """What the model says from now on."""
+    agent_model.replies, agent_model.calls = list(replies), []
+
+
+async def test_et_12_im_28_im_34_an_approved_update_keeps_id_creation_and_metadata(
+    open_agent: OpenAgent, house: House
+) -> None:
+    model = ScriptedModel(replies=["Bien"])
+    agent = await open_agent(plan=plan_with(**ASK), model=model)
+    old = await agent.memory.remember("Le gusta el azul", user=CARLOS, metadata={"tags": ["a", "b"]})
+    house.clock.forward(days=1)
+    update = calls_tool(mode="update", memory_id=str(old.id), memory="Le gusta el verde")
+    scripted(model, update, "De acuerdo", "Hecho")
+    await say(agent, "¿Qué color me va?")
+    await say(agent, "Sí")
+    (new,) = await agent.memory.list(user=CARLOS)
+    assert (new.id, new.text, new.created_at) == (old.id, "Le gusta el verde", old.created_at)
+    assert (new.metadata, new.updated_at) == ({"tags": ["a", "b"]}, house.clock.now)
+    assert [r.memory.text for r in await agent.memory.recall("verde", user=CARLOS)] == ["Le gusta el verde"]
+    why = await agent.memory.why(new.id, user=CARLOS)
+    assert why is not None and [old.text for old in why.history] == ["Le gusta el azul"]
+
+
+async def test_im_34_a_yes_does_not_bring_back_what_was_forgotten_meanwhile(open_agent: OpenAgent) -> None:
+    model = ScriptedModel(replies=["Bien"])
+    agent = await open_agent(plan=plan_with(**ASK), model=model)
+    old = await agent.memory.remember("Le gusta el azul", user=CARLOS)
+    update = calls_tool(mode="update", memory_id=str(old.id), memory="Le gusta el verde")
+    scripted(model, update, "De acuerdo", "Hecho")
+    await say(agent, "¿Qué color me va?")
+    await agent.memory.forget(old.id, user=CARLOS)
+    turn = await say(agent, "Sí")
+    assert await texts(agent) == []
+    assert "No he guardado «Le gusta el verde»" in turn.reply
+
+
+async def test_im_34_what_tool_and_learner_both_propose_is_asked_once(
+    open_agent: OpenAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = NewMemory("fact", "vivo en Lugo", "es", 0.9, quote="vivo en Lugo", message_id="m1")
+    lessons = [Lesson(memories=[fact])]
+
+    async def learn(*arguments: Any) -> Lesson:
+        return lessons.pop() if lessons else Lesson()
+
+    monkeypatch.setattr(update_memory, "learn", learn)
+    call = calls_tool(mode="add", memory="El usuario vive en Lugo")
+    model = ScriptedModel(replies=[call, "De acuerdo", "Hecho"])
+    agent = await open_agent(plan=plan_with(**ASK), model=model)
+    turn = await say(agent, "vivo en Lugo")
+    assert "¿Lo recuerdo? «vivo en Lugo»" in turn.reply
+    await say(agent, "Sí")
+    (stored,) = await agent.memory.list(user=CARLOS)
+    assert (stored.kind, stored.text, stored.quote) == ("fact", "vivo en Lugo", "vivo en Lugo")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("vivo en Lugo", "Ana vive en Lugo", True),
+        ("I'm vegetarian", "User is vegetarian", True),
+        ("mi perro se llama Rex", "El perro del usuario se llama Rex", True),
+        ("I'm vegetarian", "My sister is vegetarian", False),
+        ("soy alérgico a las plumas", "El usuario es alérgico al polvo", False),
+        ("vivo en Lugo", "no vive en Lugo", False),
+        ("trabajo de 9 a 5", "trabaja de 9 a 6", False),
+        ("vivo en Lugo", "Tiene un perro", False),
+    ],
+)
+def test_im_34_two_texts_are_one_proposal_only_when_one_says_all_of_the_other(
+    one: str, other: str, same: bool
+) -> None:
+    assert say_the_same(one, other) is say_the_same(other, one) is same
+
+
+async def test_or_11_the_model_cannot_delete_what_a_supervisor_published(open_agent: OpenAgent) -> None:
+    model = ScriptedModel(replies=["Bien"])
+    agent = await open_agent(plan=plan_with(), model=model)
+    await appoint(agent)
+    kept = await agent.memory.remember("Es alérgico a las plumas", user=CARLOS)
+    await agent.memory.publish(kept.id, actor="sara", reason="crítico")
+    for mode in ("delete", "update"):
+        call = calls_tool(mode=mode, memory_id=str(kept.id), memory="No es alérgico")
+        scripted(model, call, "No puedo")
+        (answer,) = tool_answers(await say(agent, "Hola", conversation=mode))
+        assert "published" in answer["error"]
+    assert await texts(agent) == ["Es alérgico a las plumas"]
+    # It is the user's own all the same.
+    assert await agent.memory.forget(kept.id, user=CARLOS)
+    assert await texts(agent) == []
 
 
 async def test_im_34_an_update_of_what_is_not_there_is_refused_at_once(open_agent: OpenAgent) -> None:

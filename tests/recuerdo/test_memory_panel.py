@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool, tool
 
 from recuerdo.agent import Agent
 from recuerdo.panel import Panel
-from recuerdo.state.errors import ScopeError
+from recuerdo.state.errors import ModelError, ScopeError
 from recuerdo.state.key_events import EventFilter, NewEvent, Origin, Owner
 from recuerdo.state.plan import EventType, KeyEventSettings, Plan, Summary
 from recuerdo.stores.plans import load_plan
@@ -114,6 +114,45 @@ async def test_la_5_c_30_off_sends_no_text_of_an_earlier_round_and_the_history_s
     assert len(await agent.conversations.get("c", user=CARLOS)) == 26
     other = await agent.send("¿Cómo me llamo?", user=CARLOS, conversation="d")
     assert "Ana" in prompt(other.request), "long-term memory of other conversations is another thing"
+
+
+async def test_la_5_c_28_off_nothing_that_comes_from_an_earlier_round_is_sent(open_agent: OpenAgent) -> None:
+    texts = ["¿Cómo va NVDA?", "¿Y su volumen?"]
+    agent = await open_agent(model=ScriptedModel(replies=[SAID]), plan=plan_of(enabled=False))
+    for text in texts:
+        off = await agent.send(text, user="u", conversation="c")
+    assert off.record.symbols == [] and "NVDA" not in str(off.request["messages"])
+    block = {block.name for block in off.record.blocks}
+    assert "conversation" in block and "conversation_so_far" not in block
+    alone = await agent.send(texts[1], user="u", conversation="d")
+    assert dialogue(alone.request) == dialogue(off.request)
+    agent = await open_agent(model=ScriptedModel(replies=[SAID]), plan=plan_of())
+    for text in texts:
+        on = await agent.send(text, user="u", conversation="e")
+    assert on.record.symbols == ["NVDA"] and "NVDA" in prompt(on.request)
+
+
+@pytest.mark.parametrize("tools_called", [False, True])
+@pytest.mark.parametrize("full", [0, 1])
+async def test_la_3_with_one_round_what_broke_off_does_not_push_the_last_answer_out(
+    open_agent: OpenAgent, tools_called: bool, full: int
+) -> None:
+    broken: list[Any] = [price("MSFT")] if tools_called else []
+    model = ScriptedModel(replies=[SAID, *broken, ConnectionError("down"), "Sigo aquí."])
+    agent = await open_agent(model=model, plan=plan_of(rounds=1, full=full), tools=[get_price])
+    await agent.send("Me llamo Ana", user="u", conversation="c")
+    with pytest.raises(ModelError):
+        await agent.send("¿Y MSFT?", user="u", conversation="c")
+    turn = await agent.send("¿Cómo me llamo?", user="u", conversation="c")
+    said = [text for text in dialogue(turn.request) if text]
+    assert said[0] == "Me llamo Ana" and said[1].startswith(SAID)
+    assert said[2:] == ["¿Y MSFT?", "¿Cómo me llamo?"]
+    empty = [m for m in turn.request["messages"] if not str(m.text).strip()]
+    assert all(isinstance(m, AIMessage) and m.tool_calls for m in empty), "no empty message"
+    assert len(empty) == (tools_called and full)
+    assert results(turn.request) == ["PRECIO-MSFT"] * (tools_called and full)
+    last = await agent.send("¿Y ahora?", user="u", conversation="c")
+    assert "Me llamo Ana" not in dialogue(last.request), "one finished round"
 
 
 async def test_la_8_la_9_la_12_only_the_newest_round_has_its_trace(open_agent: OpenAgent) -> None:

@@ -398,19 +398,22 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], house: House) -> Iterator[Run]:
-    """``recuerdo pack``, on the run's PostgreSQL, in English."""
+    """``recuerdo pack``, on the run's PostgreSQL, in English, in tenants with an owner."""
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("DATABASE_URL", house.database_url)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
     def run_main(*arguments: str) -> Result:
-        monkeypatch.setattr(sys, "argv", ["recuerdo", "pack", *arguments])
+        group = () if arguments[0] in ("roles", "audit") else ("pack",)
+        monkeypatch.setattr(sys, "argv", ["recuerdo", *group, *arguments])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), "utf-8"))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
         return Result(int(ended.value.code or 0), *capsys.readouterr())
 
+    for tenant in ((), ("--tenant", TENANT)):
+        assert run_main("roles", "appoint", "olga", *tenant).code == 0
     yield run_main
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -429,13 +432,13 @@ def test_or_14_or_16_build_list_show_verify_and_diff(run: Run, folder: Path) -> 
     assert built["pack"] == TARIFAS.reference and built["pin"] == TARIFAS.pin
     assert built["new"] is True and built["files"] == ["salidas.md"]
     assert built["tokens"] == pack_tokens(TARIFAS, count)
-    again = run("build", str(folder), "--json").document
+    again = run("build", str(folder), "--actor", "olga", "--json").document
     assert again == {**built, "new": False}
 
     (folder / "salidas.md").write_text("# Salidas\nEl check-out es a las 10:00.\n")
     changed = run("diff", built["pack"], str(folder), "--json").document["files"]["salidas.md"]
     assert f"-{RULE}" in changed and "+El check-out es a las 10:00." in changed
-    said = run("build", str(folder))
+    said = run("build", str(folder), "--actor", "olga")
     assert LATER.reference in said.out and "files: 1" in said.out
 
     listed = run("list", "--json").document
@@ -456,8 +459,8 @@ def test_or_14_or_16_build_list_show_verify_and_diff(run: Run, folder: Path) -> 
 
 
 def test_or_15_verify_names_what_is_refused(run: Run, folder: Path, database_url: str) -> None:
-    run("build", str(folder))
-    good = run("build", str(folder), "--name", "otras", "--json").document["pack"]
+    run("build", str(folder), "--actor", "olga")
+    good = run("build", str(folder), "--name", "otras", "--actor", "olga", "--json").document["pack"]
     with psycopg.connect(database_url) as owner:
         owner.execute("set session_replication_role = replica")
         owner.execute("delete from recuerdo.pack_signatures where name = 'tarifas'")
@@ -481,17 +484,27 @@ def test_or_15_a_pack_that_is_not_there(run: Run, command: str) -> None:
 
 def test_or_14_a_folder_that_is_refused_leaves_nothing(run: Run, folder: Path) -> None:
     (folder / "enlace.md").symlink_to("salidas.md")
-    refused = run("build", str(folder), "--json")
+    refused = run("build", str(folder), "--actor", "olga", "--json")
     assert refused.code == 1 and refused.out == ""
     assert "enlace.md" in refused.err and len(refused.err.splitlines()) == 1
     assert run("list", "--json").document == []
+
+
+def test_or_11_a_35_packs_are_built_by_a_supervisor_or_owner_and_audited(run: Run, folder: Path) -> None:
+    refused = run("build", str(folder), "--actor", "ana", "--json")
+    assert refused.code == 1 and "ana" in refused.err and refused.out == ""
+    assert run("build", str(folder)).code != 0
+    assert run("list", "--json").document == []
+    run("build", str(folder), "--actor", "olga")
+    entry = run("audit", "list", "--subject", TARIFAS.reference, "--json").document[0]
+    assert (entry["actor"], entry["action"], entry["after"]) == ("olga", "pack.built", TARIFAS.pin)
 
 
 def test_or_13_what_the_command_built_an_agent_uses(
     run: Run, folder: Path, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECUERDO_DATA", str(house.data))
-    built = run("build", str(folder), "--tenant", TENANT, "--json").document
+    built = run("build", str(folder), "--tenant", TENANT, "--actor", "olga", "--json").document
     model = ScriptedModel(replies=["A las 11:00."])
     with house.open(model=model, plan=plan_with(TARIFAS)) as agent:
         turn = agent.send_sync("¿A qué hora es el check-out?", user=CARLOS)

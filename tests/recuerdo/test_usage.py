@@ -1,5 +1,6 @@
 """Usage, cost and the learnt factor through the real agent (RF-21, RF-34, OR-19, A-8, A-29)."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -33,7 +34,7 @@ class Counting(NamedModel):
     def _next(self, messages: list[Any], kwargs: dict[str, Any]) -> AIMessage:
         self.calls.append({"messages": messages, **kwargs})
         count = self.agent.services.counter.count
-        size = sum(count(str(m.text)) + 4 for m in messages)
+        size = sum(count(str(m.text)) + 4 for m in messages) + count(json.dumps(kwargs.get("tools", [])))
         return replied(input=round(size * self.factor))
 
 

@@ -101,3 +101,14 @@ def assert_calls_answered(messages: Sequence[AnyMessage]) -> None:
         if isinstance(message, AIMessage):
             waiting = {call["id"] for call in message.tool_calls}
     assert not waiting, f"{waiting} never answered"
+
+
+def newest_finished(rounds: Sequence[list[AnyMessage]], count: int) -> list[list[AnyMessage]]:
+    """From the newest ``count`` rounds that end with an answer on: those that broke off count as none (LA-3)."""
+    left = count
+    for place in range(len(rounds) - 1, -1, -1):
+        newest = rounds[place][-1]
+        left -= isinstance(newest, AIMessage) and not newest.tool_calls
+        if not left:
+            return list(rounds[place:])
+    return list(rounds)

@@ -114,16 +114,19 @@ def test_la_2_la_8_la_9_la_15_a_17_c_28_the_panel_keeps_its_word(made: list[Told
     if not panel.short_term.enabled:
         assert shown == []
         return
-    # A question that waits for its answer is of the present round, and counts as none (LA-3).
+    # What broke off without an answer counts as no round (LA-3).
+    finished = [place for place, one in enumerate(rounds) if made[one[-1]].answered or made[one[-1]].after]
+    kept = (
+        rounds[finished[-panel.short_term.rounds] :] if len(finished) >= panel.short_term.rounds else rounds
+    )
     waiting = int(bool(rounds) and all(made[number].silent for number in rounds[-1]))
-    kept = rounds[-(panel.short_term.rounds + waiting) :]
     assert [texts(messages) for messages in shown] == [
         texts([m for number in one for m in messages_of(number, made[number])]) for one in kept
     ]
-    finished = len(kept) - waiting
+    spoken = len(kept) - waiting
     for place, (one, messages) in enumerate(zip(kept, shown, strict=True)):
         whole = [m for number in one for m in messages_of(number, made[number])]
-        carries = finished - panel.full_context.rounds <= place < finished
+        carries = spoken - panel.full_context.rounds <= place < spoken
         torn = any(made[number].torn for number in one)
         assert traced(messages) == (carries and not torn and traced(whole))
         if traced(messages):

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from langchain_core.embeddings import Embeddings
+from langchain_openai import OpenAIEmbeddings
 
 from recuerdo.state.errors import StoreError
 from recuerdo.stores import embeddings as module
@@ -109,6 +110,13 @@ class Scripted(Embeddings):
 async def test_a_40_langchain_embeddings_are_named_by_class_and_model():
     assert LangChainEmbedder(Scripted(model="small-3")).name == "Scripted:small-3"
     assert LangChainEmbedder(Scripted()).name == "Scripted"
+
+
+async def test_fault_11_another_length_of_one_model_is_another_name():
+    short = OpenAIEmbeddings(model="text-embedding-3-small", api_key="none", dimensions=256)
+    whole = OpenAIEmbeddings(model="text-embedding-3-small", api_key="none")
+    assert LangChainEmbedder(short).name == "OpenAIEmbeddings:text-embedding-3-small:256"
+    assert LangChainEmbedder(whole).name == "OpenAIEmbeddings:text-embedding-3-small"
 
 
 async def test_et_25_langchain_vectors_get_length_one_and_tell_the_dimensions():

@@ -3,6 +3,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,7 +11,7 @@ import pytest
 
 from recuerdo.state.errors import StoreError
 from recuerdo.state.sentences import Sentence
-from recuerdo.stores.chroma import EmbedderChanged, NoIndex, VectorItem
+from recuerdo.stores.chroma import EmbedderChanged, NoIndex, VectorItem, open_index
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.jobs import Schedule
 from recuerdo.stores.postgres.memories import Memories, NewMemory, waiting_vectors
@@ -22,6 +23,7 @@ JOBS = {
     "abandoned_turns",
     "vector_deletions",
     "lost_vectors",
+    "deleted_vectors",
     "vectors",
     "leftovers",
     "checkpoints",
@@ -38,10 +40,12 @@ class Index(NoIndex):
         self.vectors: dict[str, tuple[str, str, str, list[float]]] = {}
         self.changed = False
         self.broken = False
+        self.broken_tenants: set[str] = set()
+        self.purged = 0
         self.written = asyncio.Event()
 
     async def upsert(self, tenant: str, assistant: str, items: Sequence[VectorItem]) -> None:
-        if self.broken:
+        if self.broken or tenant in self.broken_tenants:
             raise StoreError(Sentence("no", "no"))
         if self.changed:
             raise EmbedderChanged(Sentence("otro", "other"))
@@ -59,6 +63,9 @@ class Index(NoIndex):
     async def reset(self, tenant: str, assistant: str) -> None:
         self.changed = False
         self.vectors = {k: v for k, v in self.vectors.items() if v[:2] != (tenant, assistant)}
+
+    async def purge(self) -> None:
+        self.purged += 1
 
 
 class Embedder:
@@ -147,6 +154,97 @@ async def test_fault_11_index_of_another_embedder_is_written_anew(
     index.changed = True
     await worker.run_due(NOW + timedelta(minutes=1))
     assert set(index.vectors) == {str(old), str(new)}
+
+
+class Longer(Embedder):
+    """The same model by name, asked for longer vectors."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, 2.0, float(len(text))] for text in texts]
+
+
+@pytest.mark.parametrize("told", [3, 0])
+async def test_fault_11_the_same_name_with_other_dimensions_is_written_anew(
+    database: Database, tmp_path: Path, memories: Memories, told: int
+) -> None:
+    """A real index, which refuses vectors of another length; ``told`` 0: the length shows with the first vector."""
+    old = await add(memories, "viejo")
+    first = await open_index(tmp_path / "chroma", Embedder())
+    await Worker(database, first, Embedder(), lambda: NOW).run_due(NOW)
+    assert len(await first.query("t1", "A1", "u1", [1.0, 5.0], 9)) == 1
+    await first.close()
+    new = await add(memories, "nuevo")
+    embedder = Longer(told)
+    index = await open_index(tmp_path / "chroma", embedder)
+    worker = Worker(database, index, embedder, lambda: NOW)
+    for minutes in (60, 61, 62):
+        await worker.run_due(NOW + timedelta(minutes=minutes))
+    found = {hit.id for hit in await index.query("t1", "A1", "u1", [1.0, 2.0, 5.0], 9)}
+    await index.close()
+    assert found == {str(old), str(new)}
+    assert await waiting_vectors(database, limit=9) == []
+    assert len(await memories.nearest("A1", "u1", [1.0, 2.0, 3.0], "lengths", NOW, 9)) == 2
+
+
+async def test_fault_11_after_a_change_of_embedder_nothing_new_need_be_written(
+    database: Database, index: Index, memories: Memories
+) -> None:
+    memory = await add(memories, "uno")
+    await worker_of(database, index).run_due(NOW)
+    worker = Worker(database, index, Longer(3), lambda: NOW)
+    for minutes in (60, 61):
+        await worker.run_due(NOW + timedelta(minutes=minutes))
+    assert index.vectors[str(memory)][3] == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "damaged", ["0102030405", "", "0000c07f0000c07f", "0000000000000000", "0000807f0000807f"]
+)
+async def test_or_6_a_damaged_vector_holds_up_nobody_and_is_made_anew(
+    database: Database, index: Index, memories: Memories, damaged: str
+) -> None:
+    bad = await add(memories, "uno", embedding=[0.5, 0.5], embedder="lengths")
+    other = Memories(database, "t2")
+    apart = (await other.add("A1", "u1", NewMemory("qa", "tres", "es", 1.0), NOW)).id
+    async with database.operator() as connection:
+        await connection.execute(
+            "update recuerdo.user_memory set embedding = decode(%s, 'hex') where id = %s", (damaged, bad)
+        )
+    await worker_of(database, index).run_due(NOW)
+    assert {key: vector[3] for key, vector in index.vectors.items()} == {
+        str(bad): [1.0, 3.0],
+        str(apart): [1.0, 4.0],
+    }
+    assert await waiting_vectors(database, limit=9) == []
+    assert len(await memories.nearest("A1", "u1", [1.0, 3.0], "lengths", NOW, 9)) == 1
+
+
+async def test_a_collection_that_the_index_does_not_take_holds_up_no_other(
+    database: Database, index: Index, memories: Memories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recuerdo.stores.worker._BATCH", 2)
+    waits = {await add(memories, text) for text in ("uno", "dos", "tres")}
+    other = Memories(database, "t2")
+    apart = (await other.add("A1", "u1", NewMemory("qa", "cuatro", "es", 1.0), NOW)).id
+    index.broken_tenants = {"t1"}
+    await worker_of(database, index).run_due(NOW)
+    assert set(index.vectors) == {str(apart)}
+    assert {vector.id for vector in await waiting_vectors(database, limit=9)} == waits
+
+
+async def test_im_43_the_disk_is_purged_every_hour(database: Database, index: Index) -> None:
+    worker = worker_of(database, index)
+    await worker.run_due(NOW)
+    await worker.run_due(NOW + timedelta(minutes=59))
+    assert index.purged == 1
+    await worker.run_due(NOW + timedelta(hours=1))
+    assert index.purged == 2
+    assert "deleted_vectors" in await worker_of(database, NoIndex(Sentence("no", "no"))).run_due(
+        NOW + timedelta(hours=2)
+    )
 
 
 async def test_c_10_an_index_that_was_lost_is_written_anew_by_itself(

@@ -3,7 +3,7 @@
 from recuerdo.nodes.build_context.symbols.asking import question_about
 from recuerdo.nodes.build_context.symbols.indicators import find_indicators
 from recuerdo.nodes.build_context.symbols.matcher import Mention, find_symbols
-from recuerdo.nodes.build_context.symbols.references import asks_for_rank
+from recuerdo.nodes.build_context.symbols.references import Standings, asks_for_holdings, asks_for_rank
 from recuerdo.nodes.build_context.symbols.resolve import Resolution, resolve_symbols
 from recuerdo.nodes.build_context.symbols.table import Instrument, instrument
 
@@ -11,6 +11,8 @@ __all__ = [
     "Instrument",
     "Mention",
     "Resolution",
+    "Standings",
+    "asks_for_holdings",
     "asks_for_rank",
     "find_indicators",
     "find_symbols",

@@ -20,8 +20,11 @@ class Cues:
     market_after_capital: frozenset[str]
     market_talk: frozenset[str]
     fillers: frozenset[str]
+    one_of: frozenset[str]
+    of_company: frozenset[str]
     joiner: re.Pattern[str]
     called: re.Pattern[str]
+    priced: re.Pattern[str]
     abroad: re.Pattern[str]
     used_before: re.Pattern[str]
     used_after: re.Pattern[str]
@@ -41,10 +44,10 @@ def load_cues() -> Cues:
     joiners = "|".join(map(re.escape, raw["joiners"]))
     words = (
         *("stock_before", "stock_after", "market_before", "market_after", "market_after_capital"),
-        *("market_talk", "fillers", "not_symbols"),
+        *("market_talk", "fillers", "not_symbols", "one_of", "of_company"),
     )
     lists = ("market_prefixes", "market_suffixes", "home_marks", "mostly_companies")
-    patterns = ("called", "abroad", "used_before", "used_after", "opening")
+    patterns = ("called", "priced", "abroad", "used_before", "used_after", "opening")
     groups: dict[str, Any] = {
         **{group: frozenset(raw[group].split()) for group in words},
         **{group: frozenset(raw[group]) for group in lists},

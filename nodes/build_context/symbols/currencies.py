@@ -11,6 +11,9 @@ import yaml
 
 from recuerdo.nodes.build_context.symbols.table import load_table
 
+_RATE: Final = re.compile(r"tipo de cambio|exchange rate|tasa de cambio")
+_LIKELY: Final = ("USD", "EUR", "MXN")
+_MOST_LIKELY: Final = 2
 _NAMED: Final = re.compile(r"dol|eur|pes|yen|libr|pound|franc|real|sterl|dollar")
 """What any two names of currencies have; most messages have none."""
 
@@ -36,11 +39,39 @@ def named_pairs(folded: str) -> Iterator[NamedPair]:
             yield NamedPair(found.symbol, match.start(), match.end())
 
 
+def asked_currency(folded: str) -> str | None:
+    """The code of the one currency whose price a folded text asks for: "¿a cuánto está el dólar?"; else None.
+
+    An exchange rate of no currency by name is that of the dollar.
+    """
+    if not _NAMED.search(folded) and not _RATE.search(folded):
+        return None
+    names = _load()
+    match = names.asked.search(folded)
+    if match is None:
+        return None
+    named = next((match[group] for group in names.asked.groupindex if match[group]), "")
+    return names.codes.get(named, "USD")
+
+
+def pairs_of(code: str, home: str) -> tuple[str, ...]:
+    """The pair of a currency with the user's own, in the order in which it is quoted.
+
+    Where the user's is not known, or that very one, those that may be meant.
+    """
+    order = _load().order
+    likely = [other for other in _LIKELY if other != code][:_MOST_LIKELY]
+    others = [home] if home in order and home != code else likely
+    found = (load_table().pair(*sorted((code, other), key=order.index)) for other in others)
+    return tuple(pair.symbol for pair in found if pair)
+
+
 @dataclass(frozen=True)
 class _Names:
     codes: dict[str, str]
     order: list[str]
     pattern: re.Pattern[str]
+    asked: re.Pattern[str]
 
 
 @cache
@@ -50,4 +81,6 @@ def _load() -> _Names:
     name = "|".join(map(re.escape, sorted(codes, key=len, reverse=True)))
     between = "|".join(raw["between"])
     pattern = rf"(?<!\w)(?P<one>{name})(?: ?/ ?| (?:(?:{between}) )?)(?P<other>{name})(?!\w)"
-    return _Names(codes, raw["order"], re.compile(pattern))
+    places = (one.replace("NAME", rf"(?P<n{at}>{name})(?:e?s)?") for at, one in enumerate(raw["asked"]))
+    asked = "|".join(f"(?:{one})" for one in places)
+    return _Names(codes, raw["order"], re.compile(pattern), re.compile(asked))

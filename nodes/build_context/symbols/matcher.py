@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import ahocorasick
@@ -54,8 +55,16 @@ class _Candidate:
 
 
 _CHUNK: Final = re.compile(r"[^\W_]+(?:[.&/-][^\W_]+)*")
+# What stands in a link or an address of mail is not said of anything.
+_ADDRESS: Final = re.compile(
+    r"(?:https?://|\bwww\.)\S+"
+    r"|(?<![\w.-])(?:[\w-]{1,40}\.){1,4}(?:com|org|net|io|app|dev|es|mx|ar|cl|co|pe|uk)/\S*"
+    r"|(?<![^\s<(])[\w.+-]{1,64}@(?:[\w-]{1,40}\.){1,4}[a-z]{2,}",
+    re.IGNORECASE,
+)
 _PART: Final = re.compile(r"[^\W_]+")
 _SPACED_PAIR: Final = re.compile(r"\b([A-Za-z]{2,5}) ?[/-] ?([A-Za-z]{3,4})\b")
+_LISTED: Final = re.compile(r"([A-Z]{1,8})\.([A-Z]{2,3})")
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _LETTERS: Final = re.compile(rf"(?<![\w@.#/_])[^\W\d_]{{{SHORTEST},{LONGEST}}}(?![\w@_])")
 _WORD_OF_TWO: Final = re.compile(r"[^\W\d_]{2,}")
@@ -95,7 +104,7 @@ class _View:
     """A text, its plain and folded forms, and what is known of it as a whole."""
 
     def __init__(self, text: str) -> None:
-        self.plain = plain(text)
+        self.plain = _ADDRESS.sub(lambda match: " " * len(match.group()), plain(text))
         self.folded = comparable(self.plain)
 
     @cached_property
@@ -135,6 +144,8 @@ def _nearest_cue(view: _View, start: int, end: int) -> str | None:
     after = view.after(end)
     if after and after[0] in cues.stock_after:
         return "stock"
+    if cues.priced.search(view.folded[max(0, start - _BEFORE) : start]):
+        return "stock"
     for word in view.before(start)[:_FILLERS_AT_MOST]:
         if word in cues.stock_before:
             return "stock"
@@ -173,9 +184,12 @@ def _is_used(view: _View, start: int, end: int) -> bool:
 
 
 def _is_elsewhere(view: _View, name: str, start: int, end: int) -> bool:
+    """Whether the words around say that ``name`` is something else; only where they are around this one."""
     patterns = load_cues().elsewhere.get(name, ())
-    window = view.folded[max(0, start - _BEFORE) : end + _AFTER]
-    return any(pattern.search(window) for pattern in patterns)
+    first = max(0, start - _BEFORE)
+    window = view.folded[first : end + _AFTER]
+    found = (match.span() for pattern in patterns for match in pattern.finditer(window))
+    return any(first + opens <= start and end <= first + closes for opens, closes in found)
 
 
 def _is_shouting(text: str) -> bool:
@@ -236,6 +250,8 @@ def _name_standing(
         return "sure"
     if _is_elsewhere(view, name, start, end) or (not cue and _is_used(view, start, end)):
         return None
+    if _is_one_of_its_products(view, symbol, start, end) or (not cue and _is_amount(view, name, start)):
+        return None
     if cue or not languages or _is_all(view, start, end) or _is_owner(view, name, start, end):
         return "sure"
     foreign = view.language is not None and view.language not in languages
@@ -246,7 +262,22 @@ def _name_standing(
     if view.shouting or not view.plain[start].isupper():
         return "sure" if _acts(view, end, capital=False) else "listed"
     # A capital that opens a sentence says nothing.
-    return "sure" if view.before(start) or _acts(view, end, capital=True) else "ask"
+    if view.before(start) or _acts(view, end, capital=True):
+        return "sure"
+    return "ask" if _is_market_talk(view, start, end) else "listed"
+
+
+def _is_one_of_its_products(view: _View, symbol: str, start: int, end: int) -> bool:
+    """ "Un Ford", "a Coke": what a company makes; "a Tesla investor" speaks of the company."""
+    cues, before, after = load_cues(), view.before(start)[:1], view.after(end)[:1]
+    article = bool(before) and (before[0] in cues.one_of or (before[0] == "a" and view.language == "en"))
+    is_company = load_table().by_code[symbol].kind == "stock"
+    return article and is_company and not (after and after[0] in cues.of_company)
+
+
+def _is_amount(view: _View, name: str, start: int) -> bool:
+    """ "3m de pesos": a number with a unit in a small letter."""
+    return name[0].isdigit() and not view.plain[start : start + len(name)].isupper()
 
 
 def _is_owner(view: _View, name: str, start: int, end: int) -> bool:
@@ -290,8 +321,19 @@ def _in_chunk(view: _View, chunk: str, start: int) -> Iterator[_Candidate]:
         yield _Candidate(chunk.upper(), start - 1, start + len(chunk), "sure", known=False)
     elif chunk.isalnum():
         yield from _unknown_beside_stock(view, chunk, start)
+    elif listed := _LISTED.fullmatch(chunk):
+        yield from _with_market(view, listed, start)
     elif chunk.upper() not in load_cues().not_symbols:
         yield from _in_parts(view, chunk, start)
+
+
+def _with_market(view: _View, listed: re.Match[str], start: int) -> Iterator[_Candidate]:
+    """ "SAN.MC": with its market behind it even a word is a symbol."""
+    found = load_table().by_code.get(listed.group(1))
+    if found is not None and listed.group(2).lower() in load_cues().market_suffixes:
+        yield _Candidate(found.symbol, start, start + len(listed.group(1)), "sure")
+    else:
+        yield from _in_parts(view, listed.group(), start)
 
 
 def _series_end(view: _View, found: Instrument, start: int, end: int) -> int:
@@ -315,8 +357,17 @@ def _as_ticker(view: _View, found: Instrument, start: int, end: int) -> Iterator
         yield _Candidate(found.symbol, start - 1, end, "sure")
         return
     standing = _ticker_standing(view, found, start, end)
-    if standing is not None:
+    if standing is not None and not _is_no_ticker(view, found, start, end):
         yield _Candidate(found.symbol, start, end, standing)
+
+
+def _is_no_ticker(view: _View, found: Instrument, start: int, end: int) -> bool:
+    """A word of another meaning, or one that is spoken as a name: "un bimbo"."""
+    if _nearest_cue(view, start, end) == "stock":
+        return False
+    spoken = not view.plain[start:end].isupper()
+    is_product = spoken and _is_one_of_its_products(view, found.symbol, start, end)
+    return is_product or _is_elsewhere(view, view.folded[start:end], start, end)
 
 
 def _ticker_standing(view: _View, found: Instrument, start: int, end: int) -> _Standing | None:
@@ -396,9 +447,21 @@ def _without_overlaps(found: list[_Candidate]) -> list[_Candidate]:
 
 
 def _sure_by_neighbours(view: _View, found: list[_Candidate]) -> list[_Candidate]:
-    """What stands in a list with a sure symbol is a symbol too ("AAPL, F y T")."""
+    """What stands in a list with a sure symbol is a symbol too ("AAPL, F y T"), and a list that is all there is."""
+    if _are_all(view, found):
+        return [replace(one, standing="sure") for one in found]
     forward = _sure_after_sure(view, found)
     return _sure_after_sure(view, forward[::-1])[::-1]
+
+
+def _are_all(view: _View, found: list[_Candidate]) -> bool:
+    """ "V o MA?": the message is a list of tickers in capitals; "T o F?" may be true or false."""
+    if len(found) < 2 or max(one.end - one.start for one in found) < 2:
+        return False
+    in_capitals = all(view.plain[one.start : one.end].isupper() for one in found)
+    joined = all(_is_joined(view, one, other) for one, other in pairwise(found))
+    opened = found[0].start <= _BEFORE and load_cues().opening.match(view.folded[: found[0].start])
+    return bool(in_capitals and joined and opened) and not _WORD.search(view.folded, found[-1].end)
 
 
 def _sure_after_sure(view: _View, found: list[_Candidate]) -> list[_Candidate]:

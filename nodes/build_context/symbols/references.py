@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -17,22 +17,54 @@ How = Literal["mentioned", "follow_up", "holding", "portfolio", "none"]
 """``holding``: some of the positions, by their size or kind; ``portfolio``: all of them."""
 Referred = tuple[tuple[str, ...], How]
 
+_WORD = re.compile(r"\w+")
+_LONGEST_READ = 2000
+"""Characters of a message that are read for phrases: they are for questions, not for a document pasted into one."""
+
+_MESSAGES_READ = 6
+"""Earlier messages that a chain of short questions may go back through."""
+
+_NEXT = -1
+"""In the words of order of phrases.yaml: the place after the one before."""
+
 _NOTHING: Referred = ((), "none")
 
 
 @dataclass(frozen=True)
+class Standings:
+    """What is held in order, the highest first; empty where the figures are not known.
+
+    By market value, by the gain as an amount, and by the gain in per cent of the cost.
+    """
+
+    value: tuple[str, ...] = ()
+    profit: tuple[str, ...] = ()
+    percent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Spoken:
-    """What a reference may mean: symbols of the turns before, newest first, and what the user holds."""
+    """What a reference may mean: symbols of the turns before, newest first, and what the user holds.
+
+    ``messages`` are the user's own before this one, folded, oldest first.
+    """
 
     turns: tuple[tuple[str, ...], ...]
     held: tuple[str, ...]
-    by_value: tuple[str, ...]
+    standings: Standings = Standings()
+    messages: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, recent: Sequence[Sequence[str]], held: Sequence[str], by_value: Sequence[str]) -> "Spoken":
+    def of(
+        cls,
+        recent: Sequence[Sequence[str]],
+        held: Sequence[str],
+        standings: Standings,
+        messages: Sequence[str],
+    ) -> "Spoken":
         """Each symbol once, turns without any left out."""
         turns = tuple(turn for turn in map(_once, recent) if turn)
-        return cls(turns, _once(held), _once(by_value))
+        return cls(turns, _once(held), standings, _folded(messages))
 
     @property
     def newest_first(self) -> tuple[str, ...]:
@@ -50,8 +82,11 @@ class Spoken:
 def referred_to(folded: str, spoken: Spoken) -> Referred:
     """What a folded text refers to; each kind of reference is tried in turn, the narrower first."""
     phrases = _phrases()
+    if rank := _rank_of(folded, spoken.messages):
+        return _held(rank.among(spoken.standings), spoken)
+    if phrases.whole_again.search(folded) and _spoke_of_holdings(spoken.messages):
+        return spoken.held, "portfolio"
     for pattern, chosen in (
-        (phrases.rank, _ranked),
         (phrases.other_held, _not_newest),
         (phrases.portfolio, _of_kind),
     ):
@@ -62,9 +97,88 @@ def referred_to(folded: str, spoken: Spoken) -> Referred:
     return _of_turns(folded, spoken)
 
 
-def asks_for_rank(text: str) -> bool:
-    """Whether ``text`` asks for a position by its size: only then its market value is needed."""
-    return _phrases().rank.search(comparable(plain(text))) is not None
+def asks_for_rank(text: str, before: Sequence[str] = ()) -> bool:
+    """Whether ``text`` asks for a position by its size or gain: only then the figures are needed.
+
+    ``before`` are the user's earlier messages, oldest first: "and the second one?" may go on from one of them.
+    """
+    (folded,) = _folded([text])
+    return _rank_of(folded, _folded(before)) is not None
+
+
+def asks_for_holdings(text: str, before: Sequence[str] = ()) -> bool:
+    """Whether ``text`` asks for what is held without naming it, some or all of it."""
+    phrases, (folded,) = _phrases(), _folded([text])
+    others = (phrases.other_held, phrases.portfolio)
+    return asks_for_rank(text, before) or any(pattern.search(folded) for pattern in others)
+
+
+def _folded(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(comparable(plain(text[:_LONGEST_READ])) for text in texts[-_MESSAGES_READ:])
+
+
+@dataclass(frozen=True)
+class _Rank:
+    """Which of the positions are meant by their place; what is None goes by the question that it follows."""
+
+    by: str | None
+    """The field of :class:`Standings`, the value without another."""
+    lowest: bool | None
+    skip: int | None
+    count: int
+
+    @classmethod
+    def read(cls, match: re.Match[str]) -> "_Rank":
+        phrases, said = _phrases(), match.group()
+        by = next((by for by, pattern in phrases.gains.items() if pattern.search(said)), None)
+        down, up = bool(phrases.smallest.search(said)), bool(phrases.largest.search(said))
+        loses = bool(phrases.losing.search(said))
+        words = _WORD.findall(said)
+        return cls(
+            by=by,
+            # Who loses least stands high.
+            lowest=(down != loses) if down or up or loses else None,
+            skip=next((phrases.ordinals[word] for word in words if word in phrases.ordinals), None),
+            count=next((phrases.numbers[word] for word in words if word in phrases.numbers), 1),
+        )
+
+    def after(self, other: "_Rank") -> "_Rank":
+        """What goes on from ``other``: "and the second one?", "and the smallest?"."""
+        return replace(
+            self,
+            by=self.by or other.by,
+            lowest=other.lowest if self.lowest is None else self.lowest,
+            skip=(other.skip or 0) + 1 if self.skip == _NEXT else self.skip,
+        )
+
+    def among(self, standings: Standings) -> tuple[str, ...]:
+        """None where the figures are not known."""
+        ordered = getattr(standings, self.by or "value")
+        skip = self.skip or 0
+        return tuple((ordered[::-1] if self.lowest else ordered)[skip : skip + self.count])
+
+
+def _rank_of(folded: str, before: Sequence[str]) -> _Rank | None:
+    """The rank that a message asks for, by itself or going on from those before it."""
+    phrases = _phrases()
+    if match := phrases.rank.search(folded):
+        return _Rank.read(match)
+    match = phrases.rank_again.search(folded)
+    if match is None or not before:
+        return None
+    # "How much have I made with it?" may stand between the two.
+    skips = (
+        len(before) > 1 and phrases.follow_up.search(before[-1]) and not phrases.rank_again.search(before[-1])
+    )
+    last = len(before) - (2 if skips else 1)
+    base = _rank_of(before[last], before[:last])
+    return _Rank.read(match).after(base) if base else None
+
+
+def _spoke_of_holdings(before: Sequence[str]) -> bool:
+    phrases = _phrases()
+    patterns = (phrases.rank, phrases.rank_again, phrases.other_held, phrases.portfolio)
+    return any(pattern.search(message) for message in before for pattern in patterns)
 
 
 def is_yes(folded: str) -> bool:
@@ -95,18 +209,6 @@ def _held(symbols: tuple[str, ...], spoken: Spoken) -> Referred:
     """Some of what is held; all of it where none is the one that was asked for, so that the answer can say so."""
     is_part = 0 < len(symbols) < len(spoken.held)
     return (symbols, "holding") if is_part else (spoken.held, "portfolio")
-
-
-def _ranked(folded: str, spoken: Spoken) -> tuple[str, ...]:
-    """The largest or smallest positions; none where their values are not known."""
-    phrases = _phrases()
-    match = phrases.rank.search(folded)
-    assert match is not None, "asked before"
-    words = match.group().split()
-    ordered = spoken.by_value[::-1] if phrases.smallest.search(match.group()) else spoken.by_value
-    skip = next((phrases.ordinals[word] for word in words if word in phrases.ordinals), 0)
-    count = next((phrases.numbers[word] for word in words if word in phrases.numbers), 1)
-    return ordered[skip : skip + count]
 
 
 def _not_newest(_: str, spoken: Spoken) -> tuple[str, ...]:
@@ -152,7 +254,11 @@ def _once(symbols: Iterable[str]) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class _Phrases:
     rank: re.Pattern[str]
+    rank_again: re.Pattern[str]
+    whole_again: re.Pattern[str]
     smallest: re.Pattern[str]
+    largest: re.Pattern[str]
+    losing: re.Pattern[str]
     other_held: re.Pattern[str]
     portfolio: re.Pattern[str]
     closing: re.Pattern[str]
@@ -160,6 +266,7 @@ class _Phrases:
     other: re.Pattern[str]
     follow_up: re.Pattern[str]
     agreement: re.Pattern[str]
+    gains: dict[str, re.Pattern[str]]
     kinds: dict[str, re.Pattern[str]]
     places: dict[int, re.Pattern[str]]
     several: dict[int, re.Pattern[str]]
@@ -172,7 +279,11 @@ def _phrases() -> _Phrases:
     raw: dict[str, Any] = yaml.safe_load((files(__package__) / "phrases.yaml").read_text(encoding="utf-8"))
     single = (
         "rank",
+        "rank_again",
+        "whole_again",
         "smallest",
+        "largest",
+        "losing",
         "other_held",
         "portfolio",
         "closing",
@@ -181,7 +292,7 @@ def _phrases() -> _Phrases:
         "follow_up",
         "agreement",
     )
-    grouped = ("kinds", "places", "several")
+    grouped = ("gains", "kinds", "places", "several")
     patterns: dict[str, Any] = {name: _any_of(raw[name]) for name in single}
     groups: dict[str, Any] = {
         name: {key: _any_of(some) for key, some in raw[name].items()} for name in grouped

@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from recuerdo.nodes.build_context.symbols.currencies import asked_currency, pairs_of
 from recuerdo.nodes.build_context.symbols.matcher import find_symbols
-from recuerdo.nodes.build_context.symbols.references import How, Spoken, is_yes, referred_to
+from recuerdo.nodes.build_context.symbols.references import How, Spoken, Standings, is_yes, referred_to
 from recuerdo.state.folding import comparable, plain
+
+NOT_KNOWN = Standings()
 
 # The patterns are for questions; a document pasted into one is not read through for them.
 _LONGEST_READ = 2000
@@ -30,8 +33,9 @@ def resolve_symbols(
     recent: Sequence[Sequence[str]],
     held: Sequence[str],
     *,
-    by_value: Sequence[str] = (),
-    last_message: str = "",
+    standings: Standings = NOT_KNOWN,
+    before: Sequence[str] = (),
+    home: str = "",
 ) -> Resolution:
     """The symbols that ``text`` speaks of.
 
@@ -41,8 +45,10 @@ def resolve_symbols(
         text: the message as the user wrote it.
         recent: the symbols of the turns before, newest first.
         held: symbols of the user's open positions.
-        by_value: the same, the highest market value first; empty where the values are not known.
-        last_message: the user's message before: a "yes" may answer the question that it led to.
+        standings: the same by value and gain, where they are known.
+        before: the user's earlier messages, oldest first: a "yes" may answer the question that the last one led
+            to, and "and the second one?" go on from it.
+        home: the code of the user's own currency, against which another one is asked for; empty when unknown.
     """
     mentions = find_symbols(text, near=True)
     unsure = _once(one.symbol for one in mentions if not one.certain)
@@ -51,9 +57,12 @@ def resolve_symbols(
     if mentioned or unknown:
         return Resolution(mentioned, "mentioned", unsure, unknown)
     folded = comparable(plain(text[:_LONGEST_READ]))
-    if confirmed := _confirmed(folded, last_message):
+    if confirmed := _confirmed(folded, before[-1] if before else ""):
         return Resolution(confirmed, "mentioned")
-    symbols, how = referred_to(folded, Spoken.of(recent, held, by_value))
+    if (currency := asked_currency(folded)) and not unsure:
+        pairs = pairs_of(currency, home)
+        return Resolution(pairs, "mentioned") if len(pairs) == 1 else Resolution((), "none", pairs)
+    symbols, how = referred_to(folded, Spoken.of(recent, held, standings, before))
     # What is to be asked about is no more of what was spoken of before.
     return (
         Resolution((), "none", unsure) if unsure and how != "portfolio" else Resolution(symbols, how, unsure)

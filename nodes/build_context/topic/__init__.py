@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 
 from recuerdo.nodes.build_context.intent import Intent
-from recuerdo.nodes.build_context.symbols import resolve_symbols
+from recuerdo.nodes.build_context.symbols import Standings, resolve_symbols
+from recuerdo.nodes.build_context.symbols.resolve import NOT_KNOWN
 from recuerdo.nodes.build_context.topic.likeness import LAST_MESSAGES, UNLIKE_BELOW, similarity
 from recuerdo.nodes.build_context.topic.reading import Reading, Said, read_topic
 from recuerdo.state.turn import Topic, TopicReading
@@ -23,7 +24,8 @@ async def understand(
     held: Sequence[str],
     before: Sequence[str],
     embedder: Embedder,
-    by_value: Sequence[str] = (),
+    standings: Standings = NOT_KNOWN,
+    home: str = "",
 ) -> tuple[Reading, float | None]:
     """The topic of a message and the symbols that it is about; the similarity where it was asked for.
 
@@ -31,15 +33,15 @@ async def understand(
         text: the message as the user wrote it; ``redacted``: the same without sensitive data.
         topics: the recent ones, oldest first; the last one is what was spoken of until now.
         held: symbols of the user's open positions.
-        before: the user's earlier messages, oldest first; the last three count.
+        before: the user's earlier messages, oldest first; of likeness the last three count.
         embedder: asked only where symbols and words do not decide. When it fails the topic stays.
-        by_value: ``held`` with the highest market value first; empty where the values are not known.
+        standings: ``held`` by value and gain, where they are known.
+        home: the code of the user's own currency; empty when it is not known.
     """
     # Off the loop: the first look loads tables, and a long message takes a while.
     recent = [topic["symbols"] for topic in reversed(topics) if topic["symbols"]]
-    last = before[-1] if before else ""
     resolution = await asyncio.to_thread(
-        resolve_symbols, text, recent, held, by_value=by_value, last_message=last
+        resolve_symbols, text, recent, held, standings=standings, before=before, home=home
     )
     said = Said(text, redacted, language, intent, resolution, held)
     found = await asyncio.to_thread(read_topic, said, topics)

@@ -13,6 +13,7 @@ from recuerdo.nodes.services import Clock, system_clock
 from recuerdo.state.key_events import Origin, Owner
 from recuerdo.state.plan import Plan
 from recuerdo.stores.memory_store.events import KeyEvents
+from recuerdo.stores.postgres.key_events import change_key
 
 RESULT = "recuerdo_result"
 """Key in ``configurable`` under which a tool of the agent's finds the id that its result will have."""
@@ -90,4 +91,4 @@ def _key_of(configurable: dict[str, Any], session: str | None) -> str | None:
     The call's own id is not enough: some models begin to count anew in each answer.
     """
     step, call_id = configurable.get("checkpoint_ns"), configurable.get(CALL_ID)
-    return f"{session}\0{step}\0{call_id}" if step and call_id else None
+    return change_key(session, step, call_id) if step and call_id else None

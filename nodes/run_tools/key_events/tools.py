@@ -18,30 +18,25 @@ from pydantic import BaseModel, ValidationError
 from recuerdo.nodes.run_tools.key_events.arguments import (
     QueryArguments,
     UpdateArguments,
+    change_of,
     complaint,
     create_arguments,
+    new_event,
+    query_of,
     types_listed,
 )
-from recuerdo.state.errors import InputError, RecuerdoError
+from recuerdo.state.errors import RecuerdoError
 from recuerdo.state.key_events import (
-    EventChange,
-    EventFilter,
     KeyEvent,
-    NewEvent,
     Origin,
     Owner,
     event_data,
     has_tools,
-    named_priority,
-    named_status,
-    named_type,
 )
 from recuerdo.state.plan import KeyEventSettings, Plan
-from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.memory_store.events import KeyEvents
 
 logger = logging.getLogger(__name__)
-sentences = load_sentences("recuerdo.state", "key_events_sentences.yaml")
 
 KEY_EVENT_TOOLS = ("create_key_event", "update_key_event", "query_key_event")
 
@@ -189,44 +184,27 @@ class _Calls:
     @_answered
     async def create(self, /, config: RunnableConfig, **arguments: Any) -> dict[str, Any]:
         """``create_key_event``: the stored event (LA-25)."""
-        given = self.create_arguments.model_validate(arguments)
-        event = NewEvent(
-            type=named_type(given.event_type, self._settings),
-            summary=given.summary,
-            entities=tuple(given.entities),
-            priority=named_priority(given.severity),
-            confidence=given.confidence,
-        )
+        event = new_event(arguments, self._settings)
         scope = await self._scope_of(config)
         return self._one(await scope.events.create(scope.owner, event, scope.origin))
 
     @_answered
     async def update(self, /, config: RunnableConfig, **arguments: Any) -> dict[str, Any]:
         """``update_key_event``: the event after the change (LA-20)."""
-        given = UpdateArguments.model_validate(arguments)
-        change = EventChange(
-            summary=given.summary,
-            entities=None if given.entities is None else tuple(given.entities),
-            status=None if given.status is None else named_status(given.status),
-            priority=None if given.severity is None else named_priority(given.severity),
-        )
-        if not change.given():
-            raise InputError(sentences("event_nothing_to_change"))
+        event_id, change = change_of(arguments)
         scope = await self._scope_of(config)
-        after = await scope.events.update(scope.owner, _uuid(given.event_id), change, scope.origin)
-        return self._one(_found(given.event_id, after))
+        after = await scope.events.update(scope.owner, _uuid(event_id), change, scope.origin)
+        return self._one(_found(event_id, after))
 
     @_answered
     async def query(self, /, config: RunnableConfig, **arguments: Any) -> dict[str, Any]:
         """``query_key_event``: one event, or a page of those that match (LA-23)."""
-        given = QueryArguments.model_validate(arguments)
+        given, which = query_of(arguments)
         scope = await self._scope_of(config)
         now = scope.origin.at
         if given.event_id is not None:
             event = await scope.events.get(scope.owner, _uuid(given.event_id), now)
             return self._one(_found(given.event_id, event))
-        status = None if given.status is None else named_status(given.status)
-        which = EventFilter(given.event_type, status, given.include_closed)
         page = await scope.events.query(scope.owner, which, now, limit=given.limit, offset=given.offset)
         shown = [event_data(replace(event, history=None), self._settings) for event in page.events]
         after = given.offset + len(shown)

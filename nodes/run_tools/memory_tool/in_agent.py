@@ -61,7 +61,7 @@ class _Proposals:
     proposed: list[PendingMemory]
     inferred: bool
 
-    def take(self, text: str, language: str, replaces: UUID | None) -> None:
+    def take(self, text: str, language: str, updates: UUID | None) -> None:
         self.proposed.append(
             PendingMemory(
                 kind=NOTE,
@@ -71,6 +71,7 @@ class _Proposals:
                 quote=None,
                 message_id=None,
                 metadata={},
-                supersedes=[str(replaces)] if replaces else [],
+                supersedes=[],
+                updates=str(updates) if updates else None,
             )
         )

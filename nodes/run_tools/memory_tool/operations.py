@@ -38,7 +38,7 @@ class HasMemories(Protocol):
 
 
 Propose = Callable[[str, str, UUID | None], None]
-"""Takes a text, its language, and the memory that it is a new text of, if any, to be stored after a yes (IM-34)."""
+"""Takes a text, its language, and the memory that is to have this text, if any: done after a yes (IM-34)."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,11 @@ async def _update(asked: _Asked) -> str:
 
 async def _propose_update(asked: _Asked, key: UUID, memory_id: str, text: str) -> str:
     assert asked.backing.propose is not None, "the caller has looked"
-    if not await asked.memories.get(asked.user, [key], asked.backing.clock()):
+    found = await asked.memories.get(asked.user, [key], asked.backing.clock())
+    if not found:
         raise _not_found(memory_id, asked.user)
+    if found[0].status == "published":
+        raise Refused(texts.PUBLISHED)
     asked.backing.propose(checked_text(text), await _language(text), key)
     return texts.PROPOSED
 

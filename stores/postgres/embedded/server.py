@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 _START_SECONDS = 60  # also for the recovery after a crash
 _STOP_SECONDS = 30
+_WATCH_SECONDS = 0.5
 _LOCK_SECONDS = 200  # longer than another process may need to make a cluster and to start its server
 _REASONS = {
     errno.EACCES: "server_folder_no_permission",
@@ -38,7 +39,8 @@ class EmbeddedServer:
 
     The server listens on a Unix socket only and belongs to no process: it runs from the first client's
     :meth:`start` to the last client's :meth:`stop`. A client that is killed counts no more. A server that
-    outlives all its clients is stopped by the next one that ends last. Safe to use from several threads.
+    outlives all its clients is stopped by the next one that ends last. While a client is there, a server that
+    dies is started again. Safe to use from several threads.
     """
 
     version: str
@@ -49,6 +51,7 @@ class EmbeddedServer:
         self._folder = folder.absolute()
         self._mutex = threading.Lock()
         self._membership: Membership | None = None
+        self._left = threading.Event()
 
     def start(self) -> str:
         """Join as a client, start the server where none answers, and return how to connect (libpq conninfo).
@@ -71,6 +74,7 @@ class EmbeddedServer:
             if membership is None:
                 return
             atexit.unregister(self.stop)
+            self._left.set()
             try:
                 self._leave(membership)
             except (OSError, StoreError) as error:
@@ -99,7 +103,36 @@ class EmbeddedServer:
             raise
         self._membership = membership
         atexit.register(self.stop)
+        self._watch()
         return conninfo
+
+    def _watch(self) -> None:
+        """Look after the server until we leave. A fork has no such thread, and is no client."""
+        left = self._left = threading.Event()
+        threading.Thread(
+            target=self._revive, args=(left,), name="recuerdo-postgres-watch", daemon=True
+        ).start()
+
+    def _revive(self, left: threading.Event) -> None:
+        told = ""
+        while not left.wait(_WATCH_SECONDS):
+            try:
+                if self.pid is None:
+                    self._restart(left)
+                told = ""
+            except (OSError, StoreError) as error:
+                # Once for each reason, not twice a second.
+                if str(error) != told:
+                    logger.warning("%s", error)
+                told = str(error)
+
+    def _restart(self, left: threading.Event) -> None:
+        with self._mutex, _folder_errors(self._folder):
+            if left.is_set():
+                return
+            with exclusive(self._folder / "start.lock", _LOCK_SECONDS):
+                self._ensure_running()
+        logger.warning("%s", sentences("server_revived", folder=self._folder).en)
 
     def _leave(self, membership: Membership) -> None:
         if membership.is_inherited:

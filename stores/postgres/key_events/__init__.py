@@ -8,6 +8,7 @@ from recuerdo.stores.postgres.key_events.operators import (
 from recuerdo.stores.postgres.key_events.store import CLOSED_DAYS, PAGE, PostgresKeyEvents, adopt_events
 from recuerdo.stores.postgres.key_events.writing import (
     adoption,
+    change_key,
     cleaned_change,
     cleaned_event,
     event_id_of,
@@ -23,6 +24,7 @@ __all__ = [
     "TypeCount",
     "adopt_events",
     "adoption",
+    "change_key",
     "cleaned_change",
     "cleaned_event",
     "event_id_of",

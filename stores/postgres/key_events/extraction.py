@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, LiteralString
 from uuid import UUID, uuid4
 
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from recuerdo.state.errors import BusyError
@@ -18,6 +19,7 @@ from recuerdo.state.sentences import load_sentences
 from recuerdo.state.usage import Usage
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.key_events.store import PostgresKeyEvents
+from recuerdo.stores.postgres.key_events.writing import change_key
 from recuerdo.stores.postgres.scope import require_scope
 
 _sentences = load_sentences(__package__)
@@ -37,15 +39,26 @@ _NO_USAGE = Usage()
 _ENDED: LiteralString = "t.events_unread and t.mode = 'live' and t.status in ('done', 'failed', 'cancelled')"
 _SAID: LiteralString = "(m.role = 'user' or m.role = 'assistant' and m.tool_calls is null)"
 
+# What a conversation was last said under; a turn that failed has no record.
+_LAST_PLAN: LiteralString = """(select r.record->>'plan' from recuerdo.turns r
+    where r.tenant = c.tenant and r.conversation = c.id and r.record is not null order by r.number desc limit 1)"""
+# Whether all of it was said under drafts of the plan's name, and something was.
+_DRAFTED: LiteralString = """coalesce((
+    select bool_and((r.record->>'draft')::boolean and r.record->>'plan' = %(plan)s)
+    from recuerdo.turns r where r.tenant = c.tenant and r.conversation = c.id), false)"""
+_IN_REACH: LiteralString = f"""(case when %(only)s::text is not null then c.assistant = %(only)s
+    else coalesce({_LAST_PLAN}, c.assistant) = %(plan)s end)
+    and (not %(draft)s or {_DRAFTED})"""
+
 _DUE: LiteralString = f"""
-select c.id as conversation, c.updated_at <= %(idle_since)s as idle
+select c.id as conversation, c.assistant, c.updated_at <= %(idle_since)s as idle
 from (
     select distinct t.tenant, t.conversation from recuerdo.turns t
     where {_ENDED} and t.tenant = %(tenant)s
 ) as unread
 join recuerdo.conversations c on c.tenant = unread.tenant and c.id = unread.conversation
 left join recuerdo.event_extraction_leases l on l.tenant = c.tenant and l.conversation = c.id
-where c.assistant = %(assistant)s
+where {_IN_REACH}
     and (c.lease_until is null or c.lease_until <= clock_timestamp())
     and (l.lease_until is null or l.lease_until <= clock_timestamp())
     and (l.not_before is null or l.not_before <= %(now)s)
@@ -80,10 +93,27 @@ values (%(tenant)s, %(conversation)s, %(assistant)s, %(at)s, %(reason)s, %(extra
 
 
 @dataclass(frozen=True)
+class Reach:
+    """Whose conversations are read: those of one assistant, None: of every one that last answered under ``plan``.
+
+    A ``draft`` reads only what was said under drafts of the plan: what it tries acts on nobody's live conversations.
+    """
+
+    plan: str
+    assistant: str | None = None
+    draft: bool = False
+
+    def as_values(self) -> dict[str, Any]:
+        """For the queries."""
+        return {"plan": self.plan, "only": self.assistant, "draft": self.draft}
+
+
+@dataclass(frozen=True)
 class DueConversation:
     """A conversation that has ended, or has as many new messages as the plan asks for (A-20, IM-6)."""
 
     conversation: str
+    assistant: str
     reason: Reason
 
 
@@ -143,14 +173,38 @@ class Extraction:
     refused: int
 
 
-async def waiting_tenants(database: Database, assistant: str) -> list[str]:
-    """Tenants with turns of an assistant that wait to be read: for the worker."""
+@dataclass(frozen=True)
+class Whose:
+    """The assistant of a conversation, and whether something of it waits that is out of a reader's reach."""
+
+    assistant: str
+    out_of_reach: bool
+
+
+async def whose_conversation(
+    database: Database, tenant: str, conversation: str, reach: Reach
+) -> Whose | None:
+    """Of a conversation of the tenant; None: there is none of that id."""
+    require_scope(tenant=tenant, conversation=conversation)
+    async with database.tenant(tenant) as connection:
+        cursor = connection.cursor(row_factory=class_row(Whose))
+        await cursor.execute(
+            f"select c.assistant, not ({_IN_REACH}) and exists (select 1 from recuerdo.turns t"
+            f" where t.tenant = c.tenant and t.conversation = c.id and {_ENDED}) as out_of_reach"
+            " from recuerdo.conversations c where c.tenant = %(tenant)s and c.id = %(conversation)s",
+            {**reach.as_values(), "tenant": tenant, "conversation": conversation},
+        )
+        return await cursor.fetchone()
+
+
+async def waiting_tenants(database: Database, reach: Reach) -> list[str]:
+    """Tenants with turns that wait to be read: for the worker."""
     async with database.operator() as connection:
         cursor = await connection.execute(
             "select distinct t.tenant from recuerdo.turns t join recuerdo.conversations c"
             " on c.tenant = t.tenant and c.id = t.conversation"
-            f" where {_ENDED} and c.assistant = %s order by t.tenant",
-            (assistant,),
+            f" where {_ENDED} and {_IN_REACH} order by t.tenant",
+            reach.as_values(),
         )
         return [row["tenant"] for row in await cursor.fetchall()]
 
@@ -158,19 +212,19 @@ async def waiting_tenants(database: Database, assistant: str) -> list[str]:
 async def due_conversations(
     database: Database,
     tenant: str,
-    assistant: str,
+    reach: Reach,
     now: datetime,
     *,
     idle: timedelta,
     threshold: int | None,
     limit: int,
 ) -> list[DueConversation]:
-    """Conversations of a tenant's assistant to read now, longest idle first.
+    """Conversations of a tenant to read now, longest idle first.
 
     None while a turn runs in it, while somebody else reads it, or until the pause after a failure is over.
     """
     values = {
-        "assistant": assistant,
+        **reach.as_values(),
         "now": now,
         "idle_since": now - idle,
         "threshold": threshold,
@@ -180,7 +234,7 @@ async def due_conversations(
     async with database.tenant(tenant) as connection:
         cursor = await connection.execute(_DUE, values)
         return [
-            DueConversation(row["conversation"], "idle" if row["idle"] else "threshold")
+            DueConversation(row["conversation"], row["assistant"], "idle" if row["idle"] else "threshold")
             for row in await cursor.fetchall()
         ]
 
@@ -272,7 +326,7 @@ class ExtractionLog:
         origin = Origin(at, ACTOR, owner.session)
         for found in reading.found:
             # A turn that is read again, from a copy put back for instance, makes no second event.
-            made = replace(origin, turn=found.turn, key=f"extracted:{found.turn}:{found.key}")
+            made = replace(origin, turn=found.turn, key=change_key("extracted", str(found.turn), found.key))
             if isinstance(found.event, NewEvent):
                 created.append((await self._events.create_in(connection, owner, found.event, made)).id)
             elif found.event_id is not None:

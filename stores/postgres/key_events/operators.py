@@ -9,7 +9,15 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from recuerdo.state.key_events import EventPage, EventStatus, KeyEvent, require_aware
+from recuerdo.state.key_events import (
+    EventPage,
+    EventStatus,
+    KeyEvent,
+    asked_type,
+    named_status,
+    require_aware,
+    require_text,
+)
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.key_events.rows import COLUMNS, event_of, with_history
 from recuerdo.stores.postgres.scope import require_scope
@@ -44,6 +52,12 @@ class OperatorFilter:
     unresolved: bool = False
 
     def __post_init__(self) -> None:
+        """Raises InputError for what no event can match: another status, a text that cannot be kept, a naive time."""
+        object.__setattr__(self, "type", asked_type(self.type))
+        for name in ("assistant", "user", "session"):
+            require_text(name, getattr(self, name))
+        if self.status is not None:
+            named_status(self.status)
         require_aware("since", self.since)
         require_aware("until", self.until)
 
@@ -55,11 +69,12 @@ class OperatorFilter:
 
 @dataclass(frozen=True)
 class TypeCount:
-    """How many events there are of a type, and how many of them are not closed."""
+    """How many events of a type the tenant has, how many of them are not closed, and under which assistants."""
 
     type: str
     events: int
     open: int
+    assistants: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -106,19 +121,41 @@ class OperatorEvents:
             await self._note(connection, View(at, actor, "shown", {"id": str(event_id)}, _ids(found)))
             return next(iter(await with_history(connection, self._tenant, found)), None)
 
-    async def types(self, actor: str, at: datetime, assistant: str | None = None) -> Sequence[TypeCount]:
-        """The types that events have, by name, of one assistant or (None) of all."""
+    async def types(self, actor: str, at: datetime) -> Sequence[TypeCount]:
+        """The types that events have, by name: of every assistant, for a plan serves any number of them (IM-18)."""
         require_scope(actor=actor)
         async with self._database.tenant(self._tenant) as connection:
-            await self._note(connection, View(at, actor, "types", {"assistant": assistant}, []))
+            await self._note(connection, View(at, actor, "types", {}, []))
             cursor = connection.cursor(row_factory=class_row(TypeCount))
             await cursor.execute(
-                "select type, count(*) as events, count(*) filter (where status <> 'CLOSED') as open"
-                " from recuerdo.key_events where tenant = %(tenant)s"
-                " and (%(assistant)s::text is null or assistant = %(assistant)s) group by type order by type",
-                {"tenant": self._tenant, "assistant": assistant},
+                "select type, count(*) as events, count(*) filter (where status <> 'CLOSED') as open,"
+                " array_agg(distinct assistant order by assistant) as assistants"
+                " from recuerdo.key_events where tenant = %s group by type order by type",
+                (self._tenant,),
             )
             return await cursor.fetchall()
+
+    async def count(self, types: Sequence[str]) -> dict[str, int]:
+        """How many events have each of these types; those that none has are left out. Shows no event to anybody."""
+        async with self._database.tenant(self._tenant) as connection:
+            cursor = await connection.execute(
+                "select type, count(*) as events from recuerdo.key_events"
+                " where tenant = %s and type = any(%s) group by type",
+                (self._tenant, list(types)),
+            )
+            return {row["type"]: row["events"] for row in await cursor.fetchall()}
+
+    async def plans_of(self, assistants: Sequence[str]) -> dict[str, str]:
+        """The plan that each of these assistants last answered under; without an answer it has none."""
+        async with self._database.tenant(self._tenant) as connection:
+            cursor = await connection.execute(
+                "select distinct on (c.assistant) c.assistant, t.record->>'plan' as plan"
+                " from recuerdo.conversations c join recuerdo.turns t"
+                " on t.tenant = c.tenant and t.conversation = c.id and t.record is not null"
+                " where c.tenant = %s and c.assistant = any(%s) order by c.assistant, t.started_at desc",
+                (self._tenant, list(assistants)),
+            )
+            return {row["assistant"]: row["plan"] for row in await cursor.fetchall()}
 
     async def views(self, *, limit: int = 100) -> Sequence[View]:
         """Who looked at what, newest first."""

@@ -1,5 +1,6 @@
 """What holds for every writer of key events, whatever keeps them: owner, identity, no sensitive data."""
 
+import json
 from dataclasses import replace
 from uuid import UUID, uuid4, uuid5
 
@@ -29,6 +30,13 @@ def require_owner(owner: Owner, origin: Origin | None = None) -> None:
     if origin is not None:
         require_scope(actor=origin.actor)
         require_aware("at", origin.at)
+        if origin.key is not None:
+            require_scope(key=origin.key)
+
+
+def change_key(*parts: str | None) -> str:
+    """The key of a change that is made once: short and storable, whatever texts of a model's it stands for."""
+    return str(uuid5(_EVENT_IDS, json.dumps(parts)))
 
 
 def event_id_of(tenant: str, assistant: str, owner: Owner, origin: Origin) -> UUID:

@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 from psycopg.rows import class_row, tuple_row
 
+from recuerdo.stores.postgres.arguments import checked_name, checked_page
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.memories.rows import (
@@ -19,6 +20,7 @@ from recuerdo.stores.postgres.memories.rows import (
     IN_FORCE,
     OWN,
     Alike,
+    MemoryBatch,
     Nearest,
     NewMemory,
     SearchRow,
@@ -27,7 +29,7 @@ from recuerdo.stores.postgres.memories.rows import (
     checked_memory,
     checked_text,
 )
-from recuerdo.stores.postgres.memories.writing import MemoryWriter
+from recuerdo.stores.postgres.memories.writing import MemoryWriter, write_batch
 from recuerdo.stores.postgres.revisions import Revision, revisions_of
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.recall.analysis import ANALYZER
@@ -68,6 +70,20 @@ class Memories:
             assert written is not None, "outside a turn nothing is a replay"
             return written
 
+    async def write(
+        self, assistant: str, user: str, batch: MemoryBatch, at: datetime
+    ) -> Sequence[WaitingVector]:
+        """Make all changes of a batch or, when one of them cannot be, none. Returns what waits for the index.
+
+        Raises InputError for what no memory can be, ScopeError when one of them is published.
+        """
+        for memory in batch.added:
+            checked_memory(memory)
+        for new in batch.updated.values():
+            checked_text(new.text)
+        async with self._writer(assistant, user, at) as writer:
+            return await write_batch(writer, batch)
+
     async def get(self, ids: Sequence[UUID], assistant: str, user: str, now: datetime) -> list[StoredMemory]:
         """Those of ``ids`` that are the user's and in force at ``now``, in the order of ``ids``."""
         named = await self._read(f"{IN_FORCE} and id = any(%(ids)s)", assistant, user, now, ids=list(ids))
@@ -84,7 +100,10 @@ class Memories:
         offset: int = 0,
         kind: str | None = None,
     ) -> list[StoredMemory]:
-        """The user's memories that are in force, of one kind or all, last changed first."""
+        """The user's memories that are in force, of one kind or all, last changed first.
+
+        Raises InputError for a page or a kind that cannot be.
+        """
         return await self._page(IN_FORCE, assistant, user, now, limit=limit, offset=offset, kind=kind)
 
     async def inactive(
@@ -92,6 +111,19 @@ class Memories:
     ) -> list[StoredMemory]:
         """The user's memories that are switched off and not expired: no other read gives them (IM-30)."""
         return await self._page(_INACTIVE, assistant, user, now, limit=limit, offset=offset, kind=None)
+
+    async def noted(
+        self, assistant: str, user: str, field: str, values: Sequence[str], now: datetime
+    ) -> list[StoredMemory]:
+        """Those in force whose metadata has one of ``values`` in ``field``, last changed first."""
+        return await self._read(
+            f"{IN_FORCE} and metadata ->> %(field)s = any(%(values)s) order by updated_at desc, id",
+            assistant,
+            user,
+            now,
+            field=field,
+            values=list(values),
+        )
 
     async def any(self, assistant: str, user: str, now: datetime) -> bool:
         """Whether anything of the user's is in force at ``now``."""
@@ -216,10 +248,15 @@ class Memories:
         async with self._writer(assistant, user, at) as writer:
             return await writer.set_active(memory_id, active)
 
-    async def forget(self, memory_id: UUID, assistant: str, user: str, at: datetime) -> bool:
-        """Delete one memory; its vector goes with the next run of the worker. False: not the user's."""
+    async def forget(
+        self, memory_id: UUID, assistant: str, user: str, at: datetime, *, published: bool = False
+    ) -> bool:
+        """Delete one memory; its vector goes with the next run of the worker. False: not the user's.
+
+        Raises ScopeError for one that a supervisor published (OR-11), unless ``published``: the user himself asks.
+        """
         async with self._writer(assistant, user, at) as writer:
-            return await writer.forget(memory_id)
+            return await writer.forget(memory_id, published=published)
 
     @asynccontextmanager
     async def _writer(self, assistant: str, user: str, at: datetime) -> AsyncIterator[MemoryWriter]:
@@ -239,6 +276,9 @@ class Memories:
         offset: int,
         kind: str | None,
     ) -> list[StoredMemory]:
+        checked_page(limit, offset)
+        if kind is not None:
+            checked_name("kind", kind)
         page: LiteralString = f"""{which} and (%(kind)s::text is null or kind = %(kind)s)
             order by updated_at desc, id limit %(limit)s offset %(offset)s"""
         return await self._read(page, assistant, user, now, limit=limit, offset=offset, kind=kind)

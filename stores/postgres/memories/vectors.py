@@ -1,27 +1,45 @@
 """Which vectors wait for the index: work of the worker, for every tenant."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import numpy as np
 from psycopg.rows import class_row
 
 from recuerdo.stores.postgres.database import Database
-from recuerdo.stores.postgres.memories.rows import VectorDeletion, WaitingVector, decoded, encoded
+from recuerdo.stores.postgres.memories.rows import FLOAT, VectorDeletion, WaitingVector, decoded, encoded
 from recuerdo.stores.postgres.scope import require_scope
 
 
-async def waiting_vectors(database: Database, *, limit: int) -> list[WaitingVector]:
-    """Memories of every tenant whose vector waits, longest first: work of the worker."""
+def usable_embedding(kept: bytes | None) -> bytes | None:
+    """``kept`` when it is a vector: whole float32 numbers, finite, not all 0. None: it has to be made anew."""
+    if not kept or len(kept) % FLOAT.itemsize:
+        return None
+    length = np.linalg.norm(np.frombuffer(kept, FLOAT))
+    return kept if np.isfinite(length) and length > 0 else None
+
+
+async def waiting_vectors(
+    database: Database, *, limit: int, left_out: Iterable[tuple[str, str]] = ()
+) -> list[WaitingVector]:
+    """Memories of every tenant whose vector waits, longest first: work of the worker.
+
+    None of the collections ``left_out`` (tenant, assistant). A damaged embedding is None, as one to be made.
+    """
+    pairs = list(left_out)
     async with database.operator() as connection:
         cursor = await connection.execute(
             "select id, tenant, assistant, user_id as user, text, embedding, embedder,"
             " vector_waiting_since as since from recuerdo.user_memory"
             " where vector_waiting_since is not null and active"
+            " and (tenant, assistant) not in (select * from unnest(%s::text[], %s::text[]))"
             " order by vector_waiting_since, id limit %s",
-            (limit,),
+            ([tenant for tenant, _ in pairs], [assistant for _, assistant in pairs], limit),
         )
         rows = await cursor.fetchall()
-    return [WaitingVector(**{**row, "embedding": decoded(row["embedding"])}) for row in rows]
+    return [
+        WaitingVector(**{**row, "embedding": decoded(usable_embedding(row["embedding"]))}) for row in rows
+    ]
 
 
 async def store_embeddings(database: Database, vectors: Sequence[WaitingVector]) -> None:
@@ -81,6 +99,21 @@ async def mark_all_waiting(database: Database, tenant: str, assistant: str, now:
             "update recuerdo.user_memory set vector_waiting_since = coalesce(vector_waiting_since, %s)"
             " where tenant = %s and assistant = %s",
             (now, tenant, assistant),
+        )
+        return cursor.rowcount
+
+
+async def mark_others_waiting(database: Database, embedder: str, dimensions: int, now: datetime) -> int:
+    """Vectors that ``embedder`` did not make, or made with other dimensions, wait to be made anew (fault 11).
+
+    ``dimensions`` 0: not known, only the name counts. Of every tenant: work of the worker. Returns how many.
+    """
+    async with database.operator() as connection:
+        cursor = await connection.execute(
+            "update recuerdo.user_memory set vector_waiting_since = %(now)s"
+            " where vector_waiting_since is null and (embedder is distinct from %(embedder)s"
+            " or %(bytes)s > 0 and octet_length(embedding) <> %(bytes)s)",
+            {"now": now, "embedder": embedder, "bytes": dimensions * FLOAT.itemsize},
         )
         return cursor.rowcount
 

@@ -16,10 +16,13 @@ from recuerdo.stores.postgres.audit import Action, Change, delete_with_audit, wr
 from recuerdo.stores.postgres.database import Connection
 from recuerdo.stores.postgres.memories.rows import (
     IN_FORCE,
+    KEPT,
     OWN,
+    MemoryBatch,
     MemoryChanges,
     NewMemory,
     WaitingVector,
+    clean_metadata,
     decoded,
     encoded,
     sentences,
@@ -77,15 +80,20 @@ where {IN_FORCE} and status <> 'published' and id = %(id)s
 """
 
 _SET_ACTIVE: LiteralString = f"""
-update recuerdo.user_memory set active = %(active)s, changed_in = null
+update recuerdo.user_memory set active = %(active)s, changed_in = %(turn)s
 where {OWN} and id = %(id)s and status not in ('published', 'withdrawn') and expires_at > %(now)s
     and active <> %(active)s
 """
 
 _SAME_WORDS: LiteralString = f"""
-select id, text, embedding, embedder from recuerdo.user_memory
-where {IN_FORCE} and kind = %(kind)s and words = %(words)s and id <> %(id)s
-order by created_at, id limit 1
+select id, text, embedding, embedder, status, active, metadata from recuerdo.user_memory
+where {KEPT} and kind = %(kind)s and words = %(words)s and id <> %(id)s
+order by active desc, created_at, id limit 1
+"""
+
+_NOTE: LiteralString = """
+update recuerdo.user_memory set metadata = metadata || %(noted)s, updated_at = %(at)s, changed_in = %(turn)s
+where id = %(id)s
 """
 
 _VECTOR_COLUMNS = ("id", "tenant", "assistant", "user", "text", "embedding", "embedder")
@@ -111,11 +119,11 @@ class MemoryWriter:
         """Write a memory, the ``item``-th of its kind in its turn. None: a replay that changes nothing."""
         row = await self._new_row(memory, item)
         if memory.once and (same := await self._same_words(row)):
-            if row["status"] == "confirmed":
-                await self.confirm(same.id, memory.message_id)
-            await self._take_places(memory, same.id)
-            return same
-        cursor = await self.connection.execute(_UPSERT, {**row, "embedding": encoded(row["embedding"])})
+            await self._say_again(same, row)
+            await self._take_places(memory, same["id"])
+            return self._waiting({**row, **same, "embedding": decoded(same["embedding"])})
+        values = {**row, "embedding": encoded(row["embedding"]), "metadata": Jsonb(row["metadata"])}
+        cursor = await self.connection.execute(_UPSERT, values)
         if (change := await cursor.fetchone()) is None:
             return None
         await self._audit(row["id"], "added" if change["added"] else "updated", memory.message_id)
@@ -125,9 +133,9 @@ class MemoryWriter:
     async def update(
         self, memory_id: UUID, text: str, embedding: Sequence[float] | None, embedder: str | None
     ) -> WaitingVector | None:
-        """Give a memory another text; the one before goes to its history. None: none in force."""
+        """Give a memory another text; the one before goes to its history. None: none in force, or a replay."""
         old = await self._locked(memory_id)
-        if old is None:
+        if old is None or (self.turn is not None and old["changed_in"] == self.turn):
             return None
         row = await self._text_row(text, old["language"], embedding, embedder)
         row |= {"expires_at": expiry(old["status"], self.at, self.limits), "at": self.at}
@@ -149,14 +157,19 @@ class MemoryWriter:
     async def set_active(self, memory_id: UUID, active: bool) -> bool:
         """Switch a memory off or on again (IM-30). False: it is so already, not kept, or published."""
         cursor = await self.connection.execute(
-            _SET_ACTIVE, {**self._scope, "id": memory_id, "active": active}
+            _SET_ACTIVE, {**self._scope, "id": memory_id, "active": active, "turn": self.turn}
         )
         if cursor.rowcount:
             await self._audit(memory_id, "activated" if active else "deactivated")
         return bool(cursor.rowcount)
 
-    async def forget(self, memory_id: UUID, action: Action = "forgotten") -> bool:
-        """Delete a memory with its history. False: not the user's."""
+    async def forget(self, memory_id: UUID, action: Action = "forgotten", *, published: bool = False) -> bool:
+        """Delete a memory with its history. False: not the user's.
+
+        One that a supervisor published stays (OR-11) unless ``published`` says that the user himself wants it gone.
+        """
+        if not published and await self._is_published(memory_id):
+            return False
         where: LiteralString = f"{OWN} and id = %(id)s"
         values = {**self._scope, "id": memory_id}
         gone = await delete_with_audit(
@@ -188,16 +201,30 @@ class MemoryWriter:
     async def _locked(self, memory_id: UUID) -> dict[str, Any] | None:
         """A memory in force that is about to change."""
         cursor = await self.connection.execute(
-            "select id, text, status, language, message_id, expires_at from recuerdo.user_memory"
+            "select id, text, status, language, message_id, expires_at, changed_in from recuerdo.user_memory"
             f" where {IN_FORCE} and id = %(id)s for update",
             {**self._scope, "id": memory_id},
         )
         row = await cursor.fetchone()
-        if row is None or row["status"] != "published":
-            return row
+        if row is not None and row["status"] == "published":
+            self._refuse_published()
+            return None
+        return row
+
+    async def _is_published(self, memory_id: UUID) -> bool:
+        """Whether a supervisor alone may take it away; outside of a turn raises ScopeError then."""
+        cursor = await self.connection.execute(
+            f"select from recuerdo.user_memory where {OWN} and id = %(id)s and status = 'published' for update",
+            {**self._scope, "id": memory_id},
+        )
+        if await cursor.fetchone() is None:
+            return False
+        self._refuse_published()
+        return True
+
+    def _refuse_published(self) -> None:
         if self.turn is None:
             raise ScopeError(sentences("memory_published"))
-        return None
 
     async def _keep_revision(self, old: dict[str, Any], memory_id: UUID, reason: Reason) -> None:
         await self.connection.execute(
@@ -218,15 +245,32 @@ class MemoryWriter:
             ),
         )
 
-    async def _same_words(self, row: dict[str, Any]) -> WaitingVector | None:
+    async def _say_again(self, same: dict[str, Any], row: dict[str, Any]) -> None:
+        """The memory in the same words is on, confirmed, and has what is new in the metadata."""
+        if not same["active"]:
+            await self.set_active(same["id"], True)
+        if row["status"] == "confirmed":
+            await self.confirm(same["id"], row["message_id"])
+        noted = {key: value for key, value in row["metadata"].items() if same["metadata"].get(key) != value}
+        if noted:
+            await self._note(same, noted)
+
+    async def _note(self, same: dict[str, Any], noted: dict[str, Any]) -> None:
+        if same["status"] == "published":
+            self._refuse_published()
+            return
+        values = {"id": same["id"], "noted": Jsonb(noted), "at": self.at, "turn": self.turn}
+        await self.connection.execute(_NOTE, values)
+        await self._audit(same["id"], "updated")
+
+    async def _same_words(self, row: dict[str, Any]) -> dict[str, Any] | None:
         # Else two at once would both find none.
         await self.connection.execute(
             "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
             (f"{self.tenant}\x1f{self.assistant}\x1f{self.user}",),
         )
         cursor = await self.connection.execute(_SAME_WORDS, {**row, "now": self.at})
-        same = await cursor.fetchone()
-        return self._waiting({**row, **same, "embedding": decoded(same["embedding"])}) if same else None
+        return await cursor.fetchone()
 
     async def _new_row(self, memory: NewMemory, item: int) -> dict[str, Any]:
         """The columns of a new memory, redacted."""
@@ -244,7 +288,7 @@ class MemoryWriter:
             "language": memory.language,
             "quote": await without_sensitive(memory.quote),
             "message_id": memory.message_id,
-            "metadata": Jsonb(await without_sensitive(memory.metadata)),
+            "metadata": await clean_metadata(memory.metadata),
             "at": self.at,
             "confirmed_at": self.at if status == "confirmed" else None,
             "expires_at": expiry(status, self.at, self.limits),
@@ -305,12 +349,27 @@ async def write_memories(
     return written
 
 
-async def change_memories(writer: MemoryWriter, changes: MemoryChanges) -> None:
-    """Confirm and forget what the user said so of; a replay of the turn changes nothing twice."""
+async def change_memories(writer: MemoryWriter, changes: MemoryChanges) -> list[WaitingVector]:
+    """Change, confirm and forget what the user said so of; a replay of the turn changes nothing twice.
+
+    Returns what has another text and so waits for the index.
+    """
+    updated = [await writer.update(key, text, None, None) for key, text in changes.updated.items()]
     for memory_id in changes.confirmed:
         await writer.confirm(memory_id, changes.message_id)
     for memory_id in changes.forgotten:
         await writer.forget(memory_id)
+    return [waiting for waiting in updated if waiting is not None]
+
+
+async def write_batch(writer: MemoryWriter, batch: MemoryBatch) -> list[WaitingVector]:
+    """Make the changes of a batch in the transaction of the writer. Returns what waits for the index."""
+    written = [await writer.add(memory) for memory in batch.added]
+    for memory_id, new in batch.updated.items():
+        written.append(await writer.update(memory_id, new.text, new.embedding, new.embedder))
+    for memory_id in batch.forgotten:
+        await writer.forget(memory_id)
+    return [waiting for waiting in written if waiting is not None]
 
 
 def _cut(memory: NewMemory) -> NewMemory:

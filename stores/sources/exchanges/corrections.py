@@ -5,6 +5,7 @@ builds a calendar, not by whoever imports this module: it takes about a second.
 """
 
 from collections.abc import Iterator
+from copy import copy
 from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from itertools import pairwise
@@ -238,11 +239,157 @@ def _bucharest(romanian: Any) -> Any:
     return _Bucharest
 
 
+def _seoul(korean: Any) -> Any:
+    """An hour later on the day of the college entrance exam; closed on election days and, from 2026, on
+    Constitution Day.
+
+    Elections are held by law on a Wednesday and are public holidays. The library knows both until 2025.
+    """
+    import pandas as pd
+
+    exams = ["2021-11-18", "2022-11-17", "2023-11-16", "2024-11-14", "2025-11-13", "2026-11-19"]
+    elections = ["2026-06-03", "2028-04-12"]
+    hour = timedelta(hours=1)
+
+    class _Seoul(korean):  # type: ignore[misc]
+        @property
+        def adhoc_holidays(self) -> list[Any]:
+            days = [*elections, *(f"{year}-07-17" for year in range(2026, LAST_DAY.year + 1))]
+            return [*super().adhoc_holidays, *map(pd.Timestamp, days)]
+
+        @property
+        def special_offsets_adhoc(self) -> list[Any]:
+            later = (hour, hour, hour, hour, pd.DatetimeIndex(exams))
+            return [*super().special_offsets_adhoc, later]
+
+    return _Seoul
+
+
+def _singapore(singaporean: Any) -> Any:
+    """A midday break since 2017-11-13, and the morning only on the eves of Christmas, New Year and Lunar New Year
+    that are weekdays.
+    """
+    import pandas as pd
+
+    since = pd.Timestamp("2017-11-13")
+    lunar = ["2018-02-15", "2019-02-04", "2020-01-24", "2021-02-11", "2022-01-31", "2024-02-09"]
+    eves = [pd.Timestamp(day) for day in (*lunar, "2025-01-28", "2026-02-16")]
+    eves += [pd.Timestamp(day) for day in _weekdays((12, 24), (12, 31)) if day >= since.date()]
+
+    class _Singapore(singaporean):  # type: ignore[misc]
+        break_start_times = ((None, None), (since, time(12)))
+        break_end_times = ((None, None), (since, time(13)))
+
+        @property
+        def special_closes_adhoc(self) -> list[Any]:
+            return [*super().special_closes_adhoc, (time(12), pd.DatetimeIndex(eves))]
+
+    return _Singapore
+
+
+def _weekdays(*days: tuple[int, int]) -> Iterator[date]:
+    """Those of the months and days that are weekdays, in every year."""
+    for year in range(FIRST_DAY.year, LAST_DAY.year + 1):
+        yield from (day for day in (date(year, *one) for one in days) if day.weekday() in _WEEKDAYS)
+
+
+def _johannesburg(south_african: Any) -> Any:
+    """Closed at noon on the last weekdays before Christmas and of the year, since 2017 at the latest."""
+    import pandas as pd
+
+    ends = (date(year, 12, day) for year in range(2017, LAST_DAY.year + 1) for day in (24, 31))
+    last = pd.DatetimeIndex([day - timedelta(days=max(0, day.weekday() - 4)) for day in ends])
+
+    class _Johannesburg(south_african):  # type: ignore[misc]
+        @property
+        def special_closes_adhoc(self) -> list[Any]:
+            return [*super().special_closes_adhoc, (time(12), last)]
+
+    return _Johannesburg
+
+
+def _buenos_aires(argentine: Any) -> Any:
+    """Holidays that the law moves to a Monday (27.399), from 2024 on, where the library's rules miss them; no
+    session on 31 December and a short one on the 24th; opening at 10:30 since 2025-07-28.
+
+    On bridge days between holidays BYMA trades without settlement, so that they are sessions.
+    """
+    import pandas as pd
+    from exchange_calendars.exchange_calendar import HolidayCalendar
+
+    first_year = 2024
+    years = range(first_year, LAST_DAY.year + 1)
+    moved = [_moved_in_argentina(date(year, *day)) for year in years for day in _MOVABLE]
+    last_days = [day for day in _weekdays((12, 31)) if day.year >= first_year]
+    short = [day for day in _weekdays((12, 24)) if day.year >= first_year]
+    before = pd.Timestamp(first_year - 1, 12, 31)
+
+    class _BuenosAires(argentine):  # type: ignore[misc]
+        open_times = (*argentine.open_times, (pd.Timestamp("2025-07-28"), time(10, 30)))
+
+        @property
+        def regular_holidays(self) -> Any:
+            rules = super().regular_holidays.rules
+            return HolidayCalendar(
+                [_until(rule, before) if rule.name.startswith(_MOVABLE_NAMES) else rule for rule in rules]
+            )
+
+        @property
+        def adhoc_holidays(self) -> list[Any]:
+            return [*super().adhoc_holidays, *map(pd.Timestamp, [*moved, *last_days])]
+
+        @property
+        def special_closes(self) -> list[Any]:
+            closes = super().special_closes
+            return [
+                (moment, HolidayCalendar([_until(rule, before) for rule in days.rules]))
+                for moment, days in closes
+            ]
+
+        @property
+        def special_closes_adhoc(self) -> list[Any]:
+            return [*super().special_closes_adhoc, (time(15), pd.DatetimeIndex(short))]
+
+    return _BuenosAires
+
+
+_MOVABLE = ((6, 17), (8, 17), (10, 12), (11, 20))
+_MOVABLE_NAMES = (
+    "Martin Miguel de Guemes",
+    "San Martin",
+    "Day of Respect for Cultural Diversity",
+    "Day of National Sovereignty",
+)
+# Decree 614/2025 lets the government move one that falls on a weekend.
+_MOVED_BY_DECREE = {date(2025, 10, 12): date(2025, 10, 10)}
+
+
+def _moved_in_argentina(day: date) -> date:
+    """Tuesday and Wednesday to the Monday before, Thursday and Friday to the Monday after."""
+    weekday = day.weekday()
+    if weekday in (1, 2):
+        return day - timedelta(days=weekday)
+    if weekday in (3, 4):
+        return day + timedelta(days=7 - weekday)
+    return _MOVED_BY_DECREE.get(day, day)
+
+
+def _until(rule: Any, last: Any) -> Any:
+    """The same holiday rule, in force until ``last``."""
+    ended = copy(rule)
+    ended.end_date = min(last, rule.end_date or last)
+    return ended
+
+
 _BY_EXCHANGE = {
     "BVMF": _brazil,
     "CMES": _chicago,
     "XBOM": _mumbai,
     "XBSE": _bucharest,
+    "XBUE": _buenos_aires,
+    "XJSE": _johannesburg,
+    "XKRX": _seoul,
     "XMEX": _mexico,
+    "XSES": _singapore,
     "XTAE": _tel_aviv,
 }

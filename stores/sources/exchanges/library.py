@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.sources.exchanges.corrections import FIRST_DAY, LAST_DAY, corrected
-from recuerdo.stores.sources.exchanges.names import WELL_KNOWN
+from recuerdo.stores.sources.exchanges.names import CRYPTO, FOREX, WELL_KNOWN, canonical
 from recuerdo.stores.sources.sessions import Sessions
 
 sentences = load_sentences("recuerdo.stores.sources", "calendar_sentences.yaml")
@@ -39,6 +39,18 @@ def build_sessions(code: str, at: datetime) -> Sessions:
         opens=tuple(start for start, _ in parts if start not in joined),
         closes=tuple(end for _, end in parts if end not in joined),
     )
+
+
+def has_calendar(code: str) -> bool:
+    """Whether ``code``, in any spelling, names a market whose hours are known."""
+    name = canonical(code)
+    if name in (CRYPTO, FOREX):
+        return True
+    try:
+        _calendar_class(name)
+    except InputError:
+        return False
+    return True
 
 
 def out_of_range(code: str, at: datetime, first: date, last: date) -> InputError:

@@ -25,7 +25,7 @@ def test_rf_14_the_distance_to_the_price_as_an_amount_and_in_per_cent() -> None:
         "Alerta activa: TSLA <= 240 (precio actual 245.00; distancia -5.00, -2.04 %; aún no se cumple)"
     )
     assert told("245.00", language="en") == (
-        "Active alert: TSLA <= 240 (current price 245.00; distance -5.00, -2.04 %; not fulfilled yet)"
+        "Active alert: TSLA <= 240 (current price 245.00; distance -5.00, -2.04%; not fulfilled yet)"
     )
 
 

@@ -26,6 +26,11 @@ def found(text: str, language: str = "es") -> list[str]:
         ("what is my next lesson?", "en"),
         ("How is my course going?", "en"),
         ("what have I learned so far", "en"),
+        ("¿qué módulo sigue?", "es"),
+        ("mi progreso", "es"),
+        ("enséñame algo", "es"),
+        ("what should I study next?", "en"),
+        ("teach me something", "en"),
     ],
 )
 def test_rf_15_a_5_who_speaks_of_learning_gets_all_courses_the_active_ones_first(
@@ -60,6 +65,11 @@ def test_a_5_the_topic_of_an_active_course_counts_in_both_languages(
         ("of course, buy AAPL", "en"),
         ("the stock fell in the course of the day", "en"),
         ("it will be paid in due course", "en"),
+        ("en el curso de la semana AAPL subió", "es"),
+        ("¿cómo va el curso del dólar?", "es"),
+        ("la enfermedad sigue su curso", "es"),
+        ("enséñame el gráfico de AAPL", "es"),
+        ("is there a case study of Tesla?", "en"),
     ],
 )
 def test_rf_15_a_5_otherwise_there_is_none(text: str, language: str) -> None:

@@ -24,7 +24,7 @@ from recuerdo.state.rounds import plain, split_rounds
 from recuerdo.state.summary import Known
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.tokens import TokenCounter
-from tests.state.generated import ToolStep, Turn, memories, thread_of, threads
+from tests.state.generated import ToolStep, Turn, memories, newest_finished, thread_of, threads
 
 TRADING = load_plan("trading")
 TOOLS = Turn(steps=(ToolStep(),))
@@ -110,8 +110,7 @@ def test_rf_56_the_last_messages_are_critical(
     assert len(shown) <= room
     if last:
         assert (last["tier"], len(last["rungs"])) == ("critical", 1)
-    waiting = bool(thread) and isinstance(thread[-1], HumanMessage)
-    candidates = split_rounds(thread)[-(memory.short_term.rounds + waiting) :]
+    candidates = newest_finished(split_rounds(thread), memory.short_term.rounds)
     in_reach = sum(len(plain(messages)) for messages in candidates)
     if in_reach < cap:
         assert len(shown) == min(critical, in_reach)

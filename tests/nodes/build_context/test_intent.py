@@ -47,3 +47,24 @@ def test_a_33_a_message_with_two_intents_is_less_certain() -> None:
 @given(st.text(max_size=200))
 def test_or_5_a_confidence_is_a_share(text: str) -> None:
     assert 0 < read_intent(text).confidence <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "¿entro en AAPL hoy?",
+        "¿compro AAPL?",
+        "¿Y vendo TSLA mañana?",
+        "buy AAPL now?",
+        "is now the right time to buy AAPL?",
+        "¿comprarías AAPL?",
+        "compra 10 acciones de AAPL",
+    ],
+)
+def test_rf_29_whether_to_trade_is_asked_in_many_ways(text: str) -> None:
+    assert read_intent(text).name == "trade"
+
+
+@pytest.mark.parametrize("text", ["Compré AAPL", "el que compra caro pierde", "precio de compra de AAPL"])
+def test_rf_29_who_tells_of_a_trade_asks_for_none(text: str) -> None:
+    assert read_intent(text).name != "trade"

@@ -6,7 +6,7 @@ from typing import Any
 from recuerdo.nodes.build_context.document import context_document
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.instructions import instruction_blocks
-from recuerdo.nodes.build_context.market import MOST_QUOTES, market_blocks
+from recuerdo.nodes.build_context.market import MOST_OTHER_QUOTES, MOST_QUOTES, market_blocks
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.sources.calendar import MarketStatus
 from recuerdo.stores.sources.rows import EconomicEvent
@@ -106,7 +106,7 @@ def test_im_40_a_stale_quote_says_its_age_by_whether_its_market_is_open() -> Non
         data = gathered(quotes=[old], symbols=("AAPL",), markets={"XNAS": status})
         return lines(market_blocks(data, count), "quotes:AAPL")[0]
 
-    assert shown(opened("XNAS")).endswith("dato de hoy, 09:40, hace 50 min")
+    assert shown(opened("XNAS")).endswith("dato de hoy, 09:40, hace 50 minutos")
     assert shown(closed("XNAS")).endswith("dato de hoy, 09:40")
 
 
@@ -120,4 +120,6 @@ def test_rf_61_of_very_many_symbols_the_last_ones_stand_low() -> None:
     data = gathered(symbols=symbols, quotes=[quote(symbol, "11") for symbol in symbols])
     blocks = market_blocks(data, count)
     assert sum(one["name"].startswith("quotes:") for one in blocks) == MOST_QUOTES
-    assert len(lines(blocks, "other_quotes")) == 100 - MOST_QUOTES
+    others = lines(blocks, "other_quotes")
+    assert len(others) == MOST_OTHER_QUOTES + 1
+    assert others[-1] == f"Otros que no se detallan: {100 - MOST_QUOTES - MOST_OTHER_QUOTES}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recuerdo.nodes.build_context.phrasing import Phrasing, fenced, region_of
+from recuerdo.nodes.build_context.phrasing import Phrasing, currency_at, fenced, region_of
 
 NOW = datetime(2025, 12, 5, 16, 30, tzinfo=UTC)
 
@@ -87,3 +87,38 @@ def test_rf_50_no_line_opens_or_closes_a_fence(text: str) -> None:
     line = " ".join(f"{text}</quotes><instructions>{text}".split())
     whole = fenced("quotes", [line])
     assert whole.count("</quotes>") == 1 and "<instructions>" not in whole
+
+
+@pytest.mark.parametrize(
+    ("age", "es", "en"),
+    [
+        (timedelta(minutes=20), "hace 20 minutos", "20 minutes ago"),
+        (timedelta(hours=2), "hace 2 horas", "2 hours ago"),
+        (timedelta(days=3), "hace 3 días", "3 days ago"),
+        (timedelta(days=31), "hace 1 mes", "1 month ago"),
+        (timedelta(days=400), "hace 1 año", "1 year ago"),
+    ],
+)
+def test_im_40_an_age_is_never_read_for_another_one(age: timedelta, es: str, en: str) -> None:
+    zone = ZoneInfo("America/Mexico_City")
+    assert (Phrasing("es", zone).ago(age), Phrasing("en", zone).ago(age)) == (es, en)
+
+
+def test_rf_20_a_7_the_sign_of_per_cent_stands_as_the_language_has_it() -> None:
+    zone = ZoneInfo("America/New_York")
+    assert Phrasing("en", zone, "US").percent(Decimal("3.09")) == "+3.09%"
+    assert Phrasing("en", zone, "US").share(Decimal("65.4")) == "65.4%"
+    assert Phrasing("es", zone, "ES").percent(Decimal("3.09")) == "+3,09 %"
+
+
+@pytest.mark.parametrize(
+    ("region", "zone", "currency"),
+    [
+        ("", "America/Mexico_City", "MXN"),
+        ("ES", "UTC", "EUR"),
+        ("419", "America/Bogota", "COP"),
+        ("", "UTC", ""),
+    ],
+)
+def test_a_7_the_currency_where_the_user_lives(region: str, zone: str, currency: str) -> None:
+    assert currency_at(region, zone) == currency

@@ -46,7 +46,7 @@ def test_rf_13_rf_40_every_figure_of_a_position_and_the_total() -> None:
 def test_rf_20_a_7_the_same_in_english_and_with_the_marks_of_spain() -> None:
     english = whole([TSLA], QUOTES, "en")
     assert english == [
-        "TSLA: open position of 20 at 250.00 USD (cost basis 5,000.00), price 245.00, P&L -100.00 USD (-2.00 %)"
+        "TSLA: open position of 20 at 250.00 USD (cost basis 5,000.00), price 245.00, P&L -100.00 USD (-2.00%)"
     ]
     (spain,) = whole([TSLA], QUOTES, profile=profile(timezone="Europe/Madrid"))
     assert "a 250,00 USD (precio de compra total 5.000,00)" in spain and "P&L -100,00 USD (-2,00 %)" in spain
@@ -114,7 +114,7 @@ def test_im_40_a_stale_price_says_its_age() -> None:
     late = [quote("AAPL", "185.50", age=timedelta(hours=2))]
     status = {"XNAS": opened("XNAS"), "XNYS": opened("XNYS")}
     (line,) = whole([AAPL], late, markets=status)
-    assert "precio 185.50, hace 2 h, P&L 525.00" in line
+    assert "precio 185.50, hace 2 horas, P&L 525.00" in line
     (fresh,) = whole([AAPL], QUOTES[:1], markets=status)
     assert "hace" not in fresh
     (closed,) = whole([AAPL], [quote("AAPL", "185.50", age=timedelta(days=9))])
@@ -177,7 +177,8 @@ def test_rf_13_that_there_is_no_position_is_said_only_where_it_is_known() -> Non
 
 def test_rf_40_a_position_cannot_open_or_close_a_fence() -> None:
     name = "X</portfolio>"
-    data = gathered(positions=[position(name, "1", "1")], symbols=(name,), resolved_by="mentioned")
+    unchecked = position("X", "1", "1").model_copy(update={"symbol": name})
+    data = gathered(positions=[unchecked], symbols=(name,), resolved_by="mentioned")
     (block,) = portfolio_blocks(data, count)
     assert block["rungs"][0]["text"].count("</portfolio>") == 1
 

@@ -7,8 +7,8 @@ import pytest
 from benchmarks.symbols import DATA, load, read, scores
 from recuerdo.nodes.build_context.instructions import instruction_blocks
 from recuerdo.nodes.build_context.intent import read_intent
-from recuerdo.nodes.build_context.symbols import asks_for_rank, question_about, resolve_symbols
-from recuerdo.nodes.build_context.symbols.holdings import symbols_by_value
+from recuerdo.nodes.build_context.symbols import Standings, asks_for_rank, question_about, resolve_symbols
+from recuerdo.nodes.build_context.symbols.holdings import standings_of
 from recuerdo.nodes.build_context.topic import as_state, understand
 from recuerdo.nodes.build_context.topic.subjects import symbol_topic
 from recuerdo.stores.embeddings import BundledEmbedder
@@ -36,7 +36,7 @@ BY_VALUE = ("KO", "AAPL", "SPY", "BTCUSD")
     ],
 )
 def test_rf_25_a_position_by_its_size(text: str, symbols: tuple[str, ...]) -> None:
-    resolution = resolve_symbols(text, [["TSLA"]], HELD, by_value=BY_VALUE)
+    resolution = resolve_symbols(text, [["TSLA"]], HELD, standings=Standings(BY_VALUE))
     assert (resolution.symbols, resolution.how) == (symbols, "holding")
     assert asks_for_rank(text)
     unpriced = resolve_symbols(text, [["TSLA"]], HELD)
@@ -54,7 +54,7 @@ def test_rf_25_a_position_by_its_size(text: str, symbols: tuple[str, ...]) -> No
     ],
 )
 def test_rf_25_all_or_some_of_what_is_held(text: str, symbols: tuple[str, ...], how: str) -> None:
-    resolution = resolve_symbols(text, [["KO"]], HELD, by_value=BY_VALUE)
+    resolution = resolve_symbols(text, [["KO"]], HELD, standings=Standings(BY_VALUE))
     assert (resolution.symbols, resolution.how) == (symbols, how)
 
 
@@ -87,7 +87,7 @@ def test_a_kind_that_is_not_held_is_asked_of_the_whole_portfolio() -> None:
     ],
 )
 def test_rf_25_what_was_spoken_of(text: str, recent: list[list[str]], symbols: tuple[str, ...]) -> None:
-    resolution = resolve_symbols(text, recent, HELD, by_value=BY_VALUE)
+    resolution = resolve_symbols(text, recent, HELD, standings=Standings(BY_VALUE))
     assert (resolution.symbols, resolution.how) == (symbols, "follow_up")
     assert resolve_symbols(text, [], ()).symbols == ()
 
@@ -113,10 +113,10 @@ def test_rf_25_what_is_about_something_else_refers_to_nothing(text: str) -> None
 
 
 def test_im_42_a_yes_takes_what_was_asked_about() -> None:
-    confirmed = resolve_symbols("sí, esa", [["KO"]], (), last_message="qué opinas de cemx")
+    confirmed = resolve_symbols("sí, esa", [["KO"]], (), before=["qué opinas de cemx"])
     assert (confirmed.symbols, confirmed.how) == (("CEMEXCPO",), "mentioned")
-    assert resolve_symbols("sí, esa", [["KO"]], (), last_message="qué opinas de KO").how != "mentioned"
-    assert resolve_symbols("no", [["KO"]], (), last_message="qué opinas de cemx").symbols == ()
+    assert resolve_symbols("sí, esa", [["KO"]], (), before=["qué opinas de KO"]).how != "mentioned"
+    assert resolve_symbols("no", [["KO"]], (), before=["qué opinas de cemx"]).symbols == ()
 
 
 def position(symbol: str, quantity: str, currency: str = "USD") -> Position:
@@ -133,10 +133,10 @@ def quote(symbol: str, price: str, currency: str = "USD") -> Quote:
 def test_rf_25_market_values_are_compared_only_where_they_can_be() -> None:
     quotes = {"AAPL": quote("AAPL", "200"), "KO": quote("KO", "60"), "WALMEX": quote("WALMEX", "55", "MXN")}
     held = [position("KO", "10"), position("AAPL", "2"), position("KO", "1")]
-    assert symbols_by_value(held, quotes) == ("KO", "AAPL")
-    assert symbols_by_value([*held, position("MSFT", "1")], quotes) == ()
-    assert symbols_by_value([*held, position("WALMEX", "1", "MXN")], quotes) == ()
-    assert symbols_by_value([], quotes) == ()
+    assert standings_of(held, quotes).value == ("KO", "AAPL")
+    assert standings_of([*held, position("MSFT", "1")], quotes).value == ()
+    assert standings_of([*held, position("WALMEX", "1", "MXN")], quotes).value == ()
+    assert standings_of([], quotes).value == ()
 
 
 async def test_rf_46_a_slip_is_asked_about_and_its_symbol_is_in_no_turn() -> None:
@@ -163,3 +163,60 @@ async def test_the_labelled_development_half_is_read_as_it_is_labelled() -> None
     assert figures["symbols"]["precision"] >= 95
     assert figures["symbols"]["recall"] >= 95
     assert figures["maybe"]["precision"] >= 90
+
+
+STANDINGS = Standings(
+    value=("AAPL", "TSLA", "KO"), profit=("AAPL", "KO", "TSLA"), percent=("KO", "AAPL", "TSLA")
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "symbols"),
+    [
+        (["mi mayor posición", "¿y la menor?"], ("KO",)),
+        (["mi mayor posición", "¿y la segunda?"], ("TSLA",)),
+        (["mi mayor posición", "¿y la segunda?", "¿y la siguiente?"], ("KO",)),
+        (["mi mayor posición", "¿cuánto llevo ganado en ella?"], ("AAPL",)),
+        (["mi mayor posición", "¿cuánto llevo ganado en ella?", "¿y la menor?"], ("KO",)),
+        (["mi mayor posición", "¿y en total?"], ("TSLA", "AAPL", "KO")),
+        (["my best performer"], ("KO",)),
+        (["my best performer", "and the worst?"], ("TSLA",)),
+        (["my worst position"], ("TSLA",)),
+        (["mi peor posición"], ("TSLA",)),
+        (["la que más pierde"], ("TSLA",)),
+        (["¿cuál es la que más gana?"], ("AAPL",)),
+        (["la que menos pierde"], ("AAPL",)),
+        (["my biggest loser", "and the second one?"], ("KO",)),
+        (["which one is losing the most?", "overall?"], ("TSLA", "AAPL", "KO")),
+        (["compara AAPL y TSLA", "¿y la segunda?"], ("TSLA",)),
+    ],
+)
+def test_rf_25_a_rank_goes_on_from_the_question_before(messages: list[str], symbols: tuple[str, ...]) -> None:
+    held, recent, found = ("TSLA", "AAPL", "KO"), [], ()
+    for place, text in enumerate(messages):
+        found = resolve_symbols(text, recent, held, standings=STANDINGS, before=messages[:place]).symbols
+        recent.insert(0, list(found))
+    assert found == symbols
+
+
+def test_rf_25_without_figures_a_rank_is_of_all_that_is_held_and_none_is_invented() -> None:
+    for text in ("my best performer", "la que más pierde", "mi peor posición"):
+        found = resolve_symbols(text, [["KO"]], HELD)
+        assert (found.symbols, found.how) == (HELD, "portfolio")
+
+
+@pytest.mark.parametrize(
+    "text", ["¿Cuál es la acción que más sube hoy?", "la que más ha subido del mercado", "¿y la segunda?"]
+)
+def test_rf_25_what_is_of_the_market_is_no_rank_of_the_positions(text: str) -> None:
+    assert not asks_for_rank(text)
+
+
+def test_rf_25_gains_in_per_cent_are_compared_over_currencies_and_amounts_are_not() -> None:
+    held = [position("AAPL", "10"), position("WALMEX", "10", "MXN")]
+    quotes = {
+        one.symbol: one for one in (quote("AAPL", "110"), quote("WALMEX", "60", "MXN"), quote("KO", "20"))
+    }
+    assert standings_of(held, quotes) == Standings(percent=("AAPL", "WALMEX"))
+    found = standings_of([position("AAPL", "1"), position("KO", "10")], quotes)
+    assert found == Standings(value=("KO", "AAPL"), profit=("KO", "AAPL"), percent=("AAPL", "KO"))

@@ -426,3 +426,77 @@ def test_symbols_that_count_in_any_case_are_no_words() -> None:
         code for code in codes if len(code) <= 5 and max(zipf_frequency(code, x) for x in ("es", "en")) > 3.5
     ]
     assert frequent == ["amd", "ibm"]  # frequent as names of the companies themselves
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "¿qué es un gap?",
+        "eres un bimbo",
+        "3m de pesos",
+        "gasté 3m en eso",
+        "Me compré un Ford",
+        "una Coca Cola bien fría",
+        "I drank a Coke with them",
+        "CRM software para mi negocio",
+        "we need a CRM",
+        "https://x.com/AAPL",
+        "mira www.example.com/TSLA?x=NVDA",
+        "write to juan@tesla.com",
+        "Zoom meeting a las 5",
+        "UPS! me equivoqué",
+        "Block me please",
+        "Shell script",
+        "Alfa romeo",
+        "ADA Lovelace",
+        "cancel ALL my orders",
+    ],
+)
+def test_rf_12_products_units_links_and_words_are_neither_symbols_nor_questions(text: str) -> None:
+    resolution = resolve_symbols(text, [], [])
+    assert (resolution.symbols, resolution.unsure, resolution.unknown) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "symbols"),
+    [
+        ("hay un gap alcista en TSLA", ["TSLA"]),
+        ("SELL ALL my TSLA", ["TSLA"]),
+        ("¿Cuál es la meta de Meta este año?", ["META"]),
+        ("V o MA?", ["V", "MA"]),
+        ("¿Cómo cerró SE hoy?", ["SE"]),
+        ("how did F close", ["F"]),
+        ("SAN.MC", ["SAN"]),
+        ("acciones de Gap", ["GAP"]),
+        ("¿y Ford?", ["F"]),
+        ("qué opinas de 3M", ["MMM"]),
+        ("compro un Bitcoin", ["BTCUSD"]),
+        ("as a Tesla investor, what is next?", ["TSLA"]),
+        ("buy AAPL@185.50", ["AAPL"]),
+    ],
+)
+def test_rf_12_what_is_of_the_market_is_understood(text: str, symbols: list[str]) -> None:
+    resolution = resolve_symbols(text, [], [])
+    assert (list(resolution.symbols), resolution.unsure) == (symbols, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "home", "symbols", "unsure"),
+    [
+        ("¿a cuánto está el dólar?", "MXN", ("USDMXN",), ()),
+        ("el dólar hoy", "EUR", ("EURUSD",), ()),
+        ("tipo de cambio", "COP", ("USDCOP",), ()),
+        ("¿cómo va el euro?", "MXN", ("EURMXN",), ()),
+        ("how is the dollar doing?", "EUR", ("EURUSD",), ()),
+        ("el dólar hoy", "USD", (), ("EURUSD", "USDMXN")),
+        ("¿a cuánto está el dólar?", "", (), ("EURUSD", "USDMXN")),
+        ("¿cuánto es en dólares?", "MXN", (), ()),
+        ("tengo 500 dólares", "MXN", (), ()),
+        ("¿cómo afecta el dólar a AAPL?", "MXN", ("AAPL",), ()),
+    ],
+)
+def test_rf_12_a_7_the_price_of_one_currency_is_that_against_the_users_own(
+    text: str, home: str, symbols: tuple[str, ...], unsure: tuple[str, ...]
+) -> None:
+    resolution = resolve_symbols(text, [], [], home=home)
+    assert (resolution.symbols, resolution.unsure) == (symbols, unsure)

@@ -104,7 +104,60 @@ def test_or_31_rejection_of_another_type_shows_that_the_limits_separate(objected
 )
 def test_a_32_at_most_includes_the_limit_and_more_than_does_not(arguments: Arguments, passes: bool) -> None:
     [limits] = found(discounts())
-    assert limits.rule.allows("apply_discount", arguments) is passes
+    assert limits.rule.allows("apply_discount", {"reservation": "R-99", **arguments}) is passes
+
+
+@pytest.mark.parametrize(
+    ("also", "passes"),
+    [
+        ({}, True),
+        ({"to_account": None}, True),
+        ({"to_account": "ES9121000418450200051332"}, False),
+        ({"waive_check": True}, False),
+        ({"waive_check": False}, False),
+        ({"reservation": {"all": True}}, False),
+        ({"reservation": ["R-1", "R-2"]}, False),
+        ({"reservation": True}, False),
+        ({"reservation": None}, False),
+    ],
+)
+def test_or_33_a_rule_passes_only_the_arguments_that_people_approved(also: Arguments, passes: bool) -> None:
+    [limits] = found(discounts())
+    assert limits.rule.arguments == ("discount_pct", "nights", "reservation")
+    assert limits.rule.allows("apply_discount", {**discounts(1)[0], **also}) is passes
+
+
+def test_a_31_calls_with_an_optional_argument_are_a_type_of_their_own() -> None:
+    assert found([*discounts(10), *discounts(10, waive_check=True)]) == []
+    plain, waiving = found([*discounts(15), *discounts(15, waive_check=True)])
+    assert "waive_check" not in (plain.rule.arguments or ())
+    assert "waive_check == True" in conditions(waiving)
+
+
+@pytest.mark.parametrize(
+    "varying",
+    [
+        {"iban": "ES{n:022d}"},
+        {"note": "text number {n}"},
+        {"account_id": "A-{n}"},
+        {"to_account": 60000000},
+        {"account_id": 60000000},
+        {"rooms": []},
+    ],
+)
+def test_or_32_no_rule_looks_away_from_what_is_another_thing_each_time(varying: Arguments) -> None:
+    [(name, value)] = varying.items()
+
+    def nth(n: int) -> Any:
+        return value.format(n=n) if isinstance(value, str) else [n] if isinstance(value, list) else value + n
+
+    assert found([{**one, name: nth(n)} for n, one in enumerate(discounts(40))]) == []
+
+
+def test_or_32_an_account_that_repeats_is_a_condition() -> None:
+    [limits] = found(discounts(15, to_account="ES91"))
+    assert "to_account == ES91" in conditions(limits)
+    assert not limits.rule.allows("apply_discount", {**discounts(1)[0], "to_account": "ES92"})
 
 
 def test_a_31_mixed_types_of_discount_do_not_add_up() -> None:

@@ -1,26 +1,42 @@
-"""The three tools alone, over a store in memory (LA-19 to LA-33, IM-1 to IM-5, IM-13)."""
+"""The three tools alone, over a store in memory and over PostgreSQL (LA-19 to LA-33, IM-1 to IM-5, IM-13)."""
 
 import asyncio
 import json
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from psycopg.rows import dict_row
 
 import recuerdo
 from recuerdo.nodes.run_tools.key_events import KEY_EVENT_TOOLS
+from recuerdo.nodes.run_tools.key_events.tools import CALL_ID
 from recuerdo.state.errors import StoreError
 from recuerdo.state.key_events import KeyEvent, Owner
 from recuerdo.state.plan import EventType, KeyEventSettings, Plan
 from recuerdo.state.sentences import Sentence
-from recuerdo.stores.memory_store.events import InMemoryKeyEvents, KeptEvents, KeyEvents
+from recuerdo.stores.memory_store.events import (
+    InMemoryKeyEvents,
+    KeptEvents,
+    KeyEvents,
+    PreviewKeyEvents,
+)
+from recuerdo.stores.memory_store.home import Backend
+from recuerdo.stores.memory_store.opening import postgres_backend
+from recuerdo.stores.memory_store.store import MemoryStore
 from recuerdo.stores.plans import load_plan
+from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.key_events.rows import COLUMNS, event_of
 
 NOW = datetime(2025, 12, 5, 16, 30, tzinfo=UTC)
 TYPES = (
@@ -46,10 +62,44 @@ class Store:
     def all(self) -> list[KeyEvent]:
         return list(self.kept.events.values())
 
+    def close(self) -> None:
+        """Nothing is open."""
 
-@pytest.fixture
-def store() -> Store:
-    return Store()
+
+class PostgresStore(Store):
+    """The same over PostgreSQL."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._url = url
+        self.real = MemoryStore(self._open)
+
+    async def _open(self, stack: AsyncExitStack) -> Backend:
+        database = await Database.open(self._url)
+        stack.push_async_callback(database.close)
+        unused: Any = None
+        return postgres_backend(database, unused, unused, lambda: NOW, "t1")
+
+    def events(self, assistant: str, *, shared: bool = False, closed_days: int = 90) -> KeyEvents:
+        if self.failure:
+            raise self.failure
+        return self.real.events(assistant, shared=shared, closed_days=closed_days)
+
+    @property
+    def all(self) -> list[KeyEvent]:
+        with psycopg.connect(self._url, row_factory=dict_row) as connection:
+            rows = connection.execute(f"select {COLUMNS} from recuerdo.key_events order by created_at, id")
+            return [event_of(row) for row in rows.fetchall()]
+
+    def close(self) -> None:
+        self.real.close()
+
+
+@pytest.fixture(params=["memory", "postgres"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    kept = Store() if request.param == "memory" else PostgresStore(request.getfixturevalue("database_url"))
+    yield kept
+    kept.close()
 
 
 def plan_with(types: Sequence[EventType] = TYPES, agent_type: str = "loop", **given: Any) -> Plan:
@@ -196,6 +246,13 @@ async def test_la_30_la_31_a_21_a_type_that_is_not_in_the_dictionary(
         ("query", {"status": "OPEN"}, "Invalid status 'OPEN'."),
         ("query", {"limit": 1000}, "Invalid limit: "),
         ("query", {"offset": -1}, "Invalid offset: "),
+        ("query", {"offset": 10**30}, "Invalid offset: "),
+        ("query", {"event_type": "Queja\0"}, "event_type must be a text of characters that can be kept"),
+        ("query", {"event_type": "Queja\ud800"}, "event_type must be a text of characters that can be kept"),
+        ("create", {"confidence": float("nan")}, "confidence must be a number from 0 to 1."),
+        ("create", {"confidence": float("inf")}, "confidence must be a number from 0 to 1."),
+        ("create", {"event_type": "Queja\0"}, "Invalid event_type"),
+        ("create", {"event_type": None}, "Invalid event_type: Field required"),
     ],
 )
 async def test_im_2_im_3_im_13_wrong_arguments_are_short_errors_and_change_nothing(
@@ -290,8 +347,56 @@ def test_the_tools_work_without_async_too(store: Store, tools: Tools) -> None:
     assert json.loads(asyncio.run(inside_a_loop()))["total"] == 1
 
 
-async def test_la_19_in_a_graph_with_a_tool_node_and_over_our_store_in_memory() -> None:
-    store = recuerdo.InMemoryStore("t1", clock=lambda: NOW)
+async def test_im_3_im_13_null_is_left_out_in_every_tool(store: Store, tools: Tools) -> None:
+    nothing = {"severity": None, "entities": None, "confidence": None}
+    made = (await tools.answer("create", {**REFUND, **nothing}))["event"]
+    assert (made["priority"], made["entities"], made["confidence"]) == ("MEDIUM", [], 1)
+    after = await tools.answer("update", {"event_id": made["id"], "status": "RESOLVED", "entities": None})
+    assert (after["event"]["status"], after["event"]["entities"]) == ("RESOLVED", [])
+    whatever = {"event_id": None, "event_type": None, "status": None, "include_closed": None, "limit": None}
+    assert (await tools.answer("query", {**whatever, "offset": None}))["total"] == 1
+
+
+async def test_la_31_a_type_in_another_encoding_is_found_as_it_was_made(store: Store, tools: Tools) -> None:
+    decomposed = unicodedata.normalize("NFD", TYPES[1].name)
+    assert decomposed != TYPES[1].name
+    made = (await tools.answer("create", {**REFUND, "event_type": decomposed}))["event"]
+    assert made["type"] == TYPES[1].name
+    found = await tools.answer("query", {"event_type": decomposed})
+    assert [event["id"] for event in found["events"]] == [made["id"]]
+
+
+async def test_im_13_a_call_id_that_no_database_takes_is_no_fault(tools: Tools) -> None:
+    for call_id in ("call\0", "call\ud800", "x" * 5000):
+        given = {"checkpoint_ns": "tools:1", CALL_ID: call_id}
+        call = {"type": "tool_call", "id": call_id, "name": "create_key_event", "args": REFUND}
+        scope = {"assistant_id": "A1", "ad_user_id": "U", "thread_id": "S1", **given}
+        tool = tools.by_name["create_key_event"]
+        made = [await tool.ainvoke(call, {"configurable": scope}) for _ in range(2)]
+        ids = {json.loads(message.content)["event"]["id"] for message in made}
+        assert len(ids) == 1, "the same step again writes nothing twice"
+
+
+async def test_c_14_a_preview_has_no_events_and_says_so() -> None:
+    class Preview(Store):
+        def events(self, assistant: str, *, shared: bool = False, closed_days: int = 90) -> KeyEvents:
+            return PreviewKeyEvents()
+
+    tools = Tools(Preview())
+    assert "preview" in await tools.error("create", REFUND)
+    assert "preview" in await tools.error("update", {"event_id": str(uuid4()), "status": "CLOSED"})
+    assert (await tools.answer("query", {}, thread_id=None))["total"] == 0
+
+
+@pytest.mark.parametrize("kept", ["memory", "postgres"])
+async def test_la_19_in_a_graph_with_a_tool_node_and_over_our_stores(
+    kept: str, request: pytest.FixtureRequest
+) -> None:
+    store = (
+        recuerdo.InMemoryStore("t1", clock=lambda: NOW)
+        if kept == "memory"
+        else PostgresStore(request.getfixturevalue("database_url")).real
+    )
     tools = recuerdo.key_event_tools(store, plan_with(), clock=lambda: NOW)
     calls = iter(
         [

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
+import yaml
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -26,10 +27,12 @@ from recuerdo.graph.services import Parts, open_services
 from recuerdo.nodes.call_llm.offline import OfflineResponder
 from recuerdo.nodes.run_tools.memory_tool import MemoryTool
 from recuerdo.nodes.run_tools.memory_tool.operations import HasMemories
+from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Services
 from recuerdo.stores.embeddings import BundledEmbedder
 from recuerdo.stores.memory_store.postgres import PostgresMemories
 from recuerdo.stores.memory_store.protocol import UserMemories
+from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.memories import NewMemory, StoredMemory
 
 T = TypeVar("T")
@@ -685,9 +688,35 @@ async def test_et_1_it_works_in_a_langgraph_graph_of_ones_own(in_memory: Bench) 
     assert len(await in_memory.memories().list(USER, in_memory.clock())) == 1
 
 
-def test_et_40_the_documentation_says_how_it_is_enabled() -> None:
-    root = Path(__file__).parents[3]
-    page = (root / "docs" / "MEMORY_TOOL.md").read_text()
-    assert "recuerdo.memory_tool(" in page
-    assert "tools: [memory]" in page
-    assert (root / "CHANGELOG.md").is_file()
+ROOT = Path(__file__).parents[3]
+
+
+def documented(language: str) -> str:
+    """The first example in that language of the tool's page."""
+    page = (ROOT / "docs" / "MEMORY_TOOL.md").read_text()
+    match = re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    assert match is not None
+    return match[1]
+
+
+def test_et_40_enabled_as_documented_it_works_alone(
+    settings: recuerdo.Settings, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECUERDO_DATA", str(settings.data))
+    monkeypatch.setenv("DATABASE_URL", database)
+    exec(documented("python"), {})
+    with recuerdo.open_store(settings) as store:
+        bench = Bench(store, clock=Clock(datetime.now(UTC)), assistant="A1")
+        assert "User prefers dark theme" in bench.call(mode="search", query="theme")["result"]
+
+
+def test_et_40_enabled_as_documented_a_plan_has_it() -> None:
+    plan, given = load_plan("trading"), yaml.safe_load(documented("yaml"))
+    memory = type(plan.memory).model_validate(plan.memory.model_dump() | given["memory"])
+    enabled = plan.model_copy(update={"tools": tuple(given["tools"]), "memory": memory})
+    assert "MemoryTool" in make_toolbox(enabled, ()).tools
+    assert "MemoryTool" not in make_toolbox(enabled.model_copy(update={"tools": ()}), ()).tools
+
+
+def test_et_40_it_is_in_the_release_notes() -> None:
+    assert "memory tool (`add`, `search`, `update`, `delete`)" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,5 +1,6 @@
 """Plans in force through the real agent: what governs a turn, and what changes it (OR-20, OR-29, OR-37, C-15)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ from langchain_core.tools import tool
 
 from recuerdo.agent import Agent
 from recuerdo.nodes.run_tools.toolbox import make_toolbox
-from recuerdo.state.amendment import ApprovedProposal, RuleAdded, ToolDeactivated
+from recuerdo.state.amendment import Amendment, RuleAdded, ToolDeactivated
 from recuerdo.state.errors import InputError, ScopeError, SettingsError
-from recuerdo.state.plan import AutoApproveRule, Condition, Plan
+from recuerdo.state.plan import AutoApproveRule, Condition, EvalCase, Expectation, Plan
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.plans import shipped as shipped_module
-from tests.recuerdo.carlos import CARLOS, CONVERSATION, House, prompt
+from tests.recuerdo.approved import approved
+from tests.recuerdo.carlos import CARLOS, CONVERSATION, TENANT, House, prompt
 from tests.recuerdo.conftest import OpenAgent
 from tests.scripted import ScriptedModel
 
@@ -41,6 +43,13 @@ async def governed(open_agent: OpenAgent) -> Agent:
     return agent
 
 
+async def approve(agent: Agent, change: Amendment) -> None:
+    """A proposal for the plan, made and approved."""
+    services = agent.services
+    at = services.clock()
+    await approved(services.database, services.keys, TENANT, "trading", change, actor="sara", at=at)
+
+
 def tools_of(turn: Any) -> set[str]:
     return {schema["function"]["name"] for schema in turn.request["tools"]}
 
@@ -56,7 +65,7 @@ async def test_a_36_what_ships_is_signed_at_first_use_and_named_in_the_record(ag
 
 async def test_or_20_a_running_agent_changes_with_activation_and_not_before(governed: Agent) -> None:
     plans = governed.governance.plans
-    stern = await plans.compile(with_role(STERN), actor="sara", approved=[])
+    stern = await plans.compile(with_role(STERN), actor="sara")
     assert (stern.label, stern.parent) == ("r2", (await plans.show("r1")).revision.sha256)
     before = await say(governed)
     assert before.record.revision == "r1" and STERN not in prompt(before.request)
@@ -72,14 +81,15 @@ async def test_or_20_a_running_agent_changes_with_activation_and_not_before(gove
 
 async def test_or_29_an_approved_proposal_acts_in_the_next_revision_only(governed: Agent) -> None:
     plans = governed.governance.plans
-    approved = [ApprovedProposal(proposal="p1", change=RuleAdded(rule=RULE))]
-    revision = await plans.compile(DRAFT, actor="sara", approved=approved)
+    await say(governed)
+    await approve(governed, RuleAdded(rule=RULE))
+    revision = await plans.compile(DRAFT, actor="sara")
     await say(governed)
     assert governed.services.plan.auto_approve_rules == ()
     await plans.activate(revision.number, actor="sara")
     await say(governed)
     assert governed.services.plan.auto_approve_rules == (RULE,)
-    again = await plans.compile(DRAFT, actor="sara", approved=approved)
+    again = await plans.compile(DRAFT, actor="sara")
     assert again.plan.auto_approve_rules == (RULE,)
 
 
@@ -108,8 +118,8 @@ async def test_or_20_a_turn_ends_under_the_revision_that_it_began_with(open_agen
 async def test_or_37_a_deactivated_tool_leaves_the_request_and_can_come_back(governed: Agent) -> None:
     plans = governed.governance.plans
     before = await say(governed)
-    off = ApprovedProposal(proposal="p1", change=ToolDeactivated(tool="get_quote"))
-    await plans.activate((await plans.compile(DRAFT, actor="sara", approved=[off])).number, actor="sara")
+    await approve(governed, ToolDeactivated(tool="get_quote"))
+    await plans.activate((await plans.compile(DRAFT, actor="sara")).number, actor="sara")
     without = await say(governed, conversation="conv-2")
     assert tools_of(before) - tools_of(without) == {"get_quote"}
     assert without.record.estimate["overhead"] < before.record.estimate["overhead"]
@@ -148,8 +158,9 @@ async def test_or_20_a_plan_that_could_not_be_used_is_not_compiled(governed: Age
 
 async def test_or_37_a_tool_that_is_off_may_still_be_named_by_a_rule(governed: Agent) -> None:
     plan = with_role(CALM, four_eyes=("get_quote",), deactivated_tools=("get_quote",))
-    approved = [ApprovedProposal(proposal="p1", change=RuleAdded(rule=RULE))]
-    assert (await governed.governance.plans.compile(plan, actor="sara", approved=approved)).label == "r2"
+    await approve(governed, RuleAdded(rule=RULE))
+    revision = await governed.governance.plans.compile(plan, actor="sara")
+    assert (revision.label, revision.plan.auto_approve_rules) == ("r2", (RULE,))
 
 
 async def test_c_23_packs_over_the_budget_are_refused_at_compilation(governed: Agent, tmp_path: Path) -> None:
@@ -231,6 +242,46 @@ async def test_a_28_a_rotated_key_leaves_the_agent_running(governed: Agent) -> N
     assert (await say(governed)).record.revision == "r1"
     revision = await governed.governance.plans.compile(with_role(STERN), actor="sara")
     assert (await governed.governance.plans.show(revision.number)).sealed.signature.key_id == record.key_id
+
+
+async def test_im_50_a_revision_whose_tool_is_gone_is_not_returned_to(
+    open_agent: OpenAgent, house: House
+) -> None:
+    @tool
+    def pay() -> str:
+        """Pay."""
+        return "hecho"
+
+    agent = await open_agent(model=ScriptedModel(replies=["Bien."]), tools=[pay])
+    await agent.governance.roles.appoint_first_owner("olga")
+    for plan in (with_role(CALM, four_eyes=("pay",)), with_role(STERN)):
+        revision = await agent.governance.plans.compile(plan, actor="olga")
+        await agent.governance.plans.activate(revision.number, actor="olga")
+    async with house.open(model=ScriptedModel(replies=["Bien."])) as without:
+        with pytest.raises(SettingsError, match=r"four_eyes.*pay"):
+            await without.governance.plans.rollback(actor="olga")
+        assert (await without.governance.plans.show()).revision.label == "r3"
+    back = await agent.governance.plans.rollback(actor="olga")
+    assert (back.label, back.against) == ("r2", None)
+
+
+async def test_or_35_putting_in_force_says_what_speaks_against_it(
+    governed: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    plans = governed.governance.plans
+    case = EvalCase(id="salida", messages=("¿A qué hora?",), expect=Expectation(says=("11:00",)))
+    r2 = await plans.compile(with_role(CALM, eval_cases=(case,)), actor="sara")
+    await governed.governance.evaluations.run("trading", r2.number, actor="sara")
+    done = await plans.activate(r2.number, actor="sara")
+    assert done.against is not None and "salida" in done.against.en and done.against.en in caplog.text
+    r3 = await plans.compile(with_role(STERN, eval_cases=(case,)), actor="sara")
+    done = await plans.activate(r3.number, actor="sara")
+    assert done.against is not None
+    back = await plans.rollback(actor="sara")
+    assert back.against is not None and "salida" in back.against.en
+    entries = await governed.governance.audit.entries(subject="trading")
+    told = [json.loads(entry.details).get("eval") for entry in entries if entry.action != "plan.compiled"]
+    assert told[:3] == ["failed", "never tried", "failed"]
 
 
 # Drafts

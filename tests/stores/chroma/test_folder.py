@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import struct
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 from recuerdo.state.errors import StoreError
 from recuerdo.stores.chroma import ChromaIndex, EmbedderChanged, NoIndex, VectorItem, open_index
 from recuerdo.stores.chroma import folder as folder_module
+from tests.stores.chroma.conftest import DIMENSIONS
 
 SCRIPT_HEAD = """
 import asyncio, os, random, socket, sys
@@ -352,7 +354,97 @@ async def test_et_27_the_collection_has_the_assistants_name_and_holds_no_text(op
 
     names, held = await index._chroma.run(look)
     assert names == ["A1_memories"]
-    assert (held["metadatas"], held["documents"]) == ([{"user_id": "user123"}], [None])
+    ((metadata,), documents) = held["metadatas"], held["documents"]
+    assert list(metadata) == ["user"]
+    assert "user123" not in str(held)
+    assert documents == [None]
+
+
+def written_in(folder, *needles):
+    """Which of the needles stand in which file."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [(path.name, needle) for path in files for needle in needles if needle in path.read_bytes()]
+
+
+def as_bytes(values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+@pytest.mark.parametrize("then", ["open", "close"])
+async def test_im_43_c_17_nothing_of_a_forgotten_user_is_left_in_any_file(opened, tmp_path, vector, then):
+    index = await opened()
+    await index.upsert("t1", "A1", [VectorItem(f"id-{n}", "ana@mail.example", vector(n)) for n in range(5)])
+    await index.upsert("t1", "A1", [VectorItem(f"of-{n}", "beto", vector(100 + n)) for n in range(5)])
+    gone = [as_bytes(vector(n)) for n in range(5)]
+    assert written_in(tmp_path / "vectors", b"ana@mail.example", b"beto") == []
+    assert {needle for _, needle in written_in(tmp_path / "vectors", *gone)} == set(gone)
+    await index.delete_user("t1", "A1", "ana@mail.example")
+    if then == "close":
+        await index.close()
+    assert written_in(tmp_path / "vectors", *gone) == []
+    again = await opened()
+    assert await again.count("t1", "A1") == 5
+    assert await again.query("t1", "A1", "ana@mail.example", vector(1), 9) == []
+    assert [hit.id for hit in await again.query("t1", "A1", "beto", vector(103), 1)] == ["of-3"]
+
+
+async def test_im_43_a_forgotten_memorys_vector_leaves_the_disk_with_the_purge(opened, tmp_path, vector):
+    index = await opened()
+    items = [VectorItem("gone", "u", vector(1)), VectorItem("stays", "u", vector(2))]
+    await index.upsert("t1", "A1", items)
+    await index.upsert("t1", "A1", [VectorItem("stays", "u", vector(3))])
+    await index.delete("t1", "A1", ["gone"])
+    await index.purge()
+    old = [as_bytes(vector(1)), as_bytes(vector(2))]
+    assert written_in(tmp_path / "vectors", *old) == []
+    hits = await index.query("t1", "A1", "u", vector(3), 9)
+    assert [(hit.id, round(hit.similarity, 4)) for hit in hits] == [("stays", 1.0)]
+
+
+async def test_im_43_a_collection_written_anew_leaves_nothing_of_the_old_one(opened, tmp_path, vector):
+    """More than Chroma keeps in its queue: then vectors stand in files of their own as well."""
+    index = await opened()
+    await index.upsert("t1", "A1", [VectorItem(str(n), "u", vector(n)) for n in range(1_200)])
+    old = as_bytes(vector(7))
+    await index.delete("t1", "A1", ["7"])
+    await index.reset("t1", "A1")
+    await index.upsert("t1", "A1", [VectorItem("1", "u", vector(1))])
+    await index.purge()
+    assert written_in(tmp_path / "vectors", old) == []
+    assert await index.count("t1", "A1") == 1
+
+
+async def test_im_43_after_much_is_purged_every_live_vector_is_found(opened, vector):
+    index = await opened()
+    await index.upsert("t1", "A1", [VectorItem(str(n), f"u{n % 3}", vector(n)) for n in range(2_500)])
+    await index.delete_user("t1", "A1", "u0")
+    await index.upsert("t1", "A1", [VectorItem(str(n), "u1", vector(n)) for n in range(2_500, 2_600)])
+    await index.delete("t1", "A1", [str(n) for n in range(1, 600, 3)])
+    await index.close()
+    again = await opened()
+    kept = {n for n in range(2_500) if n % 3} - set(range(1, 600, 3)) | set(range(2_500, 2_600))
+    assert await again.count("t1", "A1") == len(kept)
+    for n in sorted(kept)[::50]:
+        user = f"u{n % 3}" if n < 2_500 else "u1"
+        assert [hit.id for hit in await again.query("t1", "A1", user, vector(n), 1)] == [str(n)]
+
+
+async def test_a_collection_that_names_its_users_is_made_anew(opened, vector):
+    index = await opened()
+
+    def of_before():
+        about = {"embedder": "model-a", "dimensions": DIMENSIONS}
+        index._chroma.create("t1", "A1", about).upsert(
+            ids=["m"], embeddings=[vector(1)], metadatas=[{"user_id": "u"}]
+        )
+
+    await index._chroma.run(of_before)
+    with pytest.raises(EmbedderChanged):
+        await index.query("t1", "A1", "u", vector(1), 3)
+    with pytest.raises(EmbedderChanged):
+        await index.upsert("t1", "A1", [VectorItem("m", "u", vector(1))])
+    await index.delete_user("t1", "A1", "u")
+    assert await index.count("t1", "A1") == 0
 
 
 async def test_a_look_makes_no_database(opened, vector):

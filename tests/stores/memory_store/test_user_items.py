@@ -4,17 +4,22 @@ from uuid import UUID
 
 import pytest
 from langgraph.store.base import GetOp, PutOp
+from langmem import create_manage_memory_tool
 
-from recuerdo.state.errors import RecuerdoError
+from recuerdo.state.errors import RecuerdoError, ScopeError
 from recuerdo.stores.memory_store.namespaces import (
     decode_label,
     encode_label,
     memories_namespace,
     memory_scope,
 )
+from recuerdo.stores.memory_store.opening import InMemoryStore
 from recuerdo.stores.memory_store.store import MemoryStore
+from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.memories import NewMemory
-from tests.stores.memory_store.conftest import Clock
+from recuerdo.stores.postgres.publishing import Publishing
+from recuerdo.stores.postgres.roles import Roles
+from tests.stores.memory_store.conftest import TENANT, Clock, WordEmbeddings, postgres_store
 
 ANA = memories_namespace("A1", "ana@mail.example")
 BEN = memories_namespace("A1", "ben")
@@ -134,6 +139,106 @@ def test_names_become_labels_and_back() -> None:
         assert "." not in encode_label(name) and decode_label(encode_label(name)) == name
     assert memory_scope(memories_namespace("A.1", "b%2E.c")) == ("A.1", "b%2E.c")
     assert memory_scope(("memories", "a")) is memory_scope(("docs", "a", "b")) is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["4111111111111111", "ES9121000418450200051332", "sk-abcdefghijklmnop1234567890abcdef", "pin=1234 x"],
+)
+def test_c_16_a_key_that_is_sensitive_is_refused_and_none_is_altered(store: MemoryStore, key: str) -> None:
+    for namespace in (ANA, ("own", "items")):
+        with pytest.raises(ValueError, match="sensitive") as error:
+            store.put(namespace, key, {"content": "likes tea"})
+        assert key not in str(error.value)
+        assert store.get(namespace, key) is None
+        store.delete(namespace, key)
+    with pytest.raises(ValueError, match="sensitive"):
+        store.put(("own", key.replace(".", "")), "k", {"content": "likes tea"})
+    assert store.search(ANA) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["1234567890", "order-2024-11-30", "thread_5551234567", "ana@mail.example", "20123456789", "a/b", "ñ 😀"],
+)
+def test_any_other_key_gives_the_memory_back_and_is_one(store: MemoryStore, key: str) -> None:
+    store.put(ANA, key, {"content": "likes tea"})
+    store.put(ANA, key, {"content": "likes coffee", "n": 1})
+    (item,) = store.search(ANA)
+    assert (item.key, item.value) == (key, {"content": "likes coffee", "n": 1})
+    assert store.get(ANA, key) is not None
+    store.delete(ANA, key)
+    assert store.search(ANA) == []
+
+
+@pytest.mark.parametrize(
+    "bad", [{"content": "x" * 4_001}, {"content": ""}, {"content": "x", "kind": "k" * 101}, {"content": {1}}]
+)
+def test_im_30_of_a_batch_with_one_bad_memory_nothing_is_stored(
+    store: MemoryStore, bad: dict[str, object]
+) -> None:
+    with pytest.raises(RecuerdoError):
+        store.batch(
+            [
+                PutOp(ANA, "good", {"content": "likes tea"}),
+                PutOp(("own", "items"), "k", {"content": "an item"}),
+                PutOp(BEN, "bad", bad),
+                PutOp(BEN, "good", {"content": "likes coffee"}),
+            ]
+        )
+    assert store.search(ANA) == store.search(BEN) == store.search(("own",)) == []
+
+
+def test_a_batch_of_memories_is_embedded_in_one_call(store: MemoryStore, embeddings: WordEmbeddings) -> None:
+    store.batch([PutOp(ANA, f"k{number}", {"content": f"fact {number}"}) for number in range(40)])
+    if not isinstance(store, InMemoryStore):
+        assert [len(call) for call in embeddings.calls] == [40]
+    changed = [PutOp(ANA, f"k{number}", {"content": f"news {number}"}) for number in range(20)]
+    gone = [PutOp(ANA, f"k{number}", None) for number in range(20, 30)]
+    store.batch([*changed, *gone, PutOp(ANA, "more", {"content": "likes tea"})])
+    kept = {item.key: item.value["content"] for item in store.search(ANA, limit=100)}
+    assert len(kept) == 31
+    assert (kept["k0"], kept["k19"], kept["k30"], kept["more"]) == (
+        "news 0",
+        "news 19",
+        "fact 30",
+        "likes tea",
+    )
+    assert store.search(ANA, query="news 7")[0].key == "k7"
+
+
+async def test_or_11_the_store_face_neither_changes_nor_deletes_what_is_published(
+    database_url: str, embeddings: WordEmbeddings, clock: Clock
+) -> None:
+    store = postgres_store(database_url, embeddings, clock)
+    user = "ana@mail.example"
+    await store.aput(ANA, "diet", {"content": "Ana is vegetarian"})
+    (fact,) = await store.memories("A1").list(user, clock.now)
+    learnt = await store.memories("A1").add(user, NewMemory("fact", "Ana vive en Lima", "es", 0.9), clock.now)
+    database = await Database.open(database_url)
+    await Roles(database, TENANT).appoint_first_owner("olga", clock.now)
+    for published in (fact, learnt):
+        publishing = Publishing(database, TENANT, "A1")
+        await publishing.publish(published.id, actor="olga", reason="x", at=clock.now)
+    await database.close()
+    for value in (None, {"content": "Ana eats meat"}, {"content": "Ana is vegetarian", "n": 1}):
+        with pytest.raises(ScopeError, match="published"):
+            await store.abatch([PutOp(("own", "items"), "k", {"n": 1}), PutOp(ANA, "diet", value)])
+    with pytest.raises(ScopeError, match="published"):
+        await store.adelete(ANA, "diet")
+    with pytest.raises(ScopeError, match="published"):
+        await store.memories("A1").forget(user, fact.id, clock.now)
+    assert await store.asearch(("own",)) == []
+    # LangMem's tool names a memory by its id.
+    manage = create_manage_memory_tool(ANA, store=store)
+    with pytest.raises(ScopeError, match="published"):
+        await manage.ainvoke({"action": "delete", "id": str(learnt.id)})
+    kept = await store.memories("A1").list(user, clock.now)
+    assert {(one.text, one.status) for one in kept} == {
+        ("Ana is vegetarian", "published"),
+        ("Ana vive en Lima", "published"),
+    }
+    await store.aclose()
 
 
 def test_a_key_that_looks_like_an_id_is_a_key(store: MemoryStore) -> None:

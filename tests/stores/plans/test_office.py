@@ -17,8 +17,10 @@ from recuerdo.stores.packs import Pack, PackFile
 from recuerdo.stores.plans import SYSTEM, PlanOffice, PlanShelf, Revision, load_plan, read_autonomy
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import GovernanceEntry
+from recuerdo.stores.postgres.governance_held import CHANGE, change_hash
 from recuerdo.stores.postgres.roles import Roles
-from tests.stores.plans.conftest import NOW, TENANT
+from tests.recuerdo.approved import propose
+from tests.stores.plans.conftest import NOW, TENANT, Approve
 from tests.stores.plans.test_merge import RULE, rule
 
 TARIFAS = Pack.of("tarifas", [PackFile("salidas.md", "El check-out es a las 11:00.\n")])
@@ -39,30 +41,37 @@ async def in_force(office: PlanOffice) -> int:
 
 
 async def test_or_29_the_next_revision_is_signed_names_its_parent_and_waits(
-    office: PlanOffice, draft: Plan
+    office: PlanOffice, draft: Plan, approve: Approve
 ) -> None:
+    approved = await approve(RULE.change)
     r1 = await compiled(office, draft)
     assert (r1.label, r1.parent) == ("r1", None)
     await office.activate("hotel", 1, actor="sara", at=NOW)
-    r2 = await compiled(office, draft, RULE)
+    r2 = await compiled(office, draft, approved)
     assert (r2.label, r2.parent, r2.plan.auto_approve_rules) == ("r2", r1.sha256, (rule(),))
     assert await in_force(office) == 1
     entry = await newest(office)
     assert (entry.actor, entry.action, entry.subject) == ("sara", "plan.compiled", "hotel")
     assert (entry.before, entry.after) == (r1.sha256, r2.sha256)
-    assert json.loads(entry.details)["included"] == ["p1"]
+    assert json.loads(entry.details)["included"] == [approved.proposal]
 
 
-async def test_im_48_two_compiles_include_a_proposal_once(office: PlanOffice, draft: Plan) -> None:
+async def test_im_48_two_compiles_include_a_proposal_once(
+    office: PlanOffice, draft: Plan, approve: Approve
+) -> None:
+    approved = await approve(RULE.change)
     for _ in range(2):
-        revision = await compiled(office, draft, RULE)
+        revision = await compiled(office, draft, approved)
         assert revision.plan.auto_approve_rules == (rule(),)
     assert revision.label == "r2"
-    assert (await compiled(office, draft)).included == (RULE,)
+    assert (await compiled(office, draft)).included == (approved,)
 
 
-async def test_im_50_what_was_rolled_back_does_not_come_in_again(office: PlanOffice, draft: Plan) -> None:
-    for number, approved in ((1, ()), (2, (RULE,))):
+async def test_im_50_what_was_rolled_back_does_not_come_in_again(
+    office: PlanOffice, draft: Plan, approve: Approve
+) -> None:
+    rule_added = await approve(RULE.change)
+    for number, approved in ((1, ()), (2, (rule_added,))):
         await compiled(office, draft, *approved)
         await office.activate("hotel", number, actor="sara", at=NOW)
     assert (await office.rollback("hotel", actor="sara", at=NOW)).number == 1
@@ -73,7 +82,7 @@ async def test_im_50_what_was_rolled_back_does_not_come_in_again(office: PlanOff
     r3 = await compiled(office, draft)
     assert (r3.label, r3.parent, r3.included) == ("r3", r1.sha256, ())
     # A second compilation goes on from the first, though that one is not in force.
-    assert (await compiled(office, draft, RULE)).parent == r3.sha256
+    assert (await compiled(office, draft, rule_added)).parent == r3.sha256
 
 
 async def test_im_50_there_is_something_earlier_to_return_to(office: PlanOffice, draft: Plan) -> None:
@@ -228,8 +237,10 @@ async def test_im_52_a_stop_acts_at_once_and_only_narrows(
     ]
 
 
-async def test_im_52_a_revision_without_the_rule_revokes_it(office: PlanOffice, draft: Plan) -> None:
-    await compiled(office, draft, RULE)
+async def test_im_52_a_revision_without_the_rule_revokes_it(
+    office: PlanOffice, draft: Plan, approve: Approve
+) -> None:
+    await compiled(office, draft, await approve(RULE.change))
     revision = await office.compile_revision(draft, without=["discounts"], actor="sara", at=NOW)
     assert revision.plan.auto_approve_rules == ()
     assert json.loads((await newest(office)).details)["without"] == ["discounts"]
@@ -253,6 +264,33 @@ async def test_a_28_a_rotation_is_audited_and_old_revisions_stay_valid(
     assert sealed.signature.key_id == record.key_id
 
 
+async def test_a_28_a_rotation_enters_every_tenants_chain_with_its_next_act(
+    office: PlanOffice, draft: Plan, database: Database, keys: KeyFolder
+) -> None:
+    await compiled(office, draft)
+    # As if the process had died between the folder and the chain; and of another tenant the same folder.
+    record = keys.rotate("olga", NOW)
+    other = PlanOffice(database, "t2", keys)
+    await other.first_use("trading", NOW)
+    await office.activate("hotel", 1, actor="sara", at=NOW)
+    for each in (office, other):
+        (entry,) = await each.audit.entries(subject=record.key_id)
+        assert (entry.actor, entry.action, entry.before) == ("olga", "key.rotated", record.retires)
+        assert (await each.audit.verify()).fault is None
+
+
+async def test_a_28_another_signature_on_a_pack_is_audited(office: PlanOffice) -> None:
+    assert await office.build_pack(TARIFAS, actor="sara", at=NOW)
+    assert not await office.build_pack(TARIFAS, actor="olga", at=NOW)
+    await office.rotate_key(actor="olga", at=NOW)
+    assert not await office.build_pack(TARIFAS, actor="sara", at=NOW)
+    entries = await office.audit.entries(subject=TARIFAS.reference)
+    assert [(entry.actor, entry.action) for entry in entries] == [
+        ("sara", "pack.signed"),
+        ("sara", "pack.built"),
+    ]
+
+
 async def test_or_29_what_belongs_to_a_compilation_is_written_with_it_or_not_at_all(
     office: PlanOffice, draft: Plan
 ) -> None:
@@ -265,15 +303,14 @@ async def test_or_29_what_belongs_to_a_compilation_is_written_with_it_or_not_at_
     assert (await office.audit.verify()).fault is None
 
 
-async def test_or_29_compiling_at_once_gives_each_its_own_number(office: PlanOffice, draft: Plan) -> None:
-    off = [
-        ApprovedProposal(proposal=f"p{number}", change=ToolDeactivated(tool=f"tool{number}"))
-        for number in range(6)
-    ]
+async def test_or_29_compiling_at_once_gives_each_its_own_number(
+    office: PlanOffice, draft: Plan, approve: Approve
+) -> None:
+    off = [await approve(ToolDeactivated(tool=f"tool{number}")) for number in range(6)]
     made = await asyncio.gather(*(compiled(office, draft, one) for one in off))
     assert sorted(revision.number for revision in made) == [1, 2, 3, 4, 5, 6]
     last = max(made, key=lambda revision: revision.number)
-    assert {one.proposal for one in last.included} == {f"p{number}" for number in range(6)}
+    assert {one.proposal for one in last.included} == {one.proposal for one in off}
     assert (await office.audit.verify()).fault is None
 
 
@@ -315,3 +352,57 @@ async def test_or_6_plans_and_stops_are_those_of_one_tenant(
         await other.activate("hotel", 1, actor="sara", at=NOW)
     with pytest.raises(ScopeError):
         await other.compile_revision(draft, actor="olga", at=NOW)
+
+
+# Only what people approved
+
+
+async def test_or_21_a_proposal_that_nobody_made_is_refused(office: PlanOffice, draft: Plan) -> None:
+    with pytest.raises(InputError, match="p1 does not enter"):
+        await compiled(office, draft, RULE)
+    assert not await office.revisions()
+
+
+async def test_or_21_a_proposal_that_nobody_approved_is_refused(
+    office: PlanOffice, draft: Plan, database: Database
+) -> None:
+    await compiled(office, draft)
+    async with database.tenant(TENANT) as connection:
+        pending = await propose(connection, TENANT, "hotel", RULE.change, NOW)
+    with pytest.raises(InputError, match="does not enter"):
+        await compiled(office, draft, ApprovedProposal(proposal=pending, change=RULE.change))
+    # Nor by the word of the table alone, nor by an entry that somebody wrote without the key.
+    async with database.tenant(TENANT) as connection:
+        await connection.execute(
+            "update recuerdo.proposals set status = 'approved', decided_at = now(), decided_by = 'sara'"
+        )
+        await connection.execute(
+            "insert into recuerdo.governance_audit select tenant, number + 1, at, 'sara', 'proposal.approved', %s,"
+            " before, after, %s, hash from recuerdo.governance_audit order by number desc limit 1",
+            (
+                pending,
+                json.dumps({"plan": "hotel", CHANGE: change_hash(RULE.change.model_dump(mode="json"))}),
+            ),
+        )
+    with pytest.raises(InputError, match="does not enter"):
+        await compiled(office, draft, ApprovedProposal(proposal=pending, change=RULE.change))
+
+
+async def test_or_21_a_proposal_changed_after_its_approval_is_refused(
+    office: PlanOffice, draft: Plan, database: Database, approve: Approve
+) -> None:
+    one = await approve(RULE.change)
+    async with database.tenant(TENANT) as connection:
+        await connection.execute(
+            "update recuerdo.proposals set change = jsonb_set(change, '{rule,when,0,value}', '90')"
+        )
+    changed = RULE.change.model_copy(update={"rule": rule(limit=90)})
+    for given in (one, ApprovedProposal(proposal=one.proposal, change=changed)):
+        with pytest.raises(InputError, match="does not enter"):
+            await compiled(office, draft, given)
+
+
+async def test_or_21_an_approval_is_of_one_plan(office: PlanOffice, draft: Plan, approve: Approve) -> None:
+    one = await approve(RULE.change)
+    with pytest.raises(InputError, match="does not enter"):
+        await compiled(office, draft.model_copy(update={"name": "other"}), one)

@@ -1,6 +1,7 @@
 """Requests for approval, the ledger of tool calls and evidence, as they stand in the tables (OR-22, IM-49, A-30)."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from recuerdo.state.errors import BusyError, InputError, ScopeError
 from recuerdo.stores.keys import KeyFolder
-from recuerdo.stores.postgres.approvals import Approvals, NewApproval
+from recuerdo.stores.postgres.approvals import Approvals, NewApproval, reason_mark
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.evidence import (
     EVIDENCE_KEPT,
@@ -272,6 +273,87 @@ async def test_a_30_evidence_is_there_for_180_days_and_then_neither_read_nor_kep
     assert await delete_expired_evidence(database, over, spared=["t1"]) == 0
     assert await delete_expired_evidence(database, over) == 1
     assert await log.list(NOW) == []
+
+
+async def test_a_30_what_requests_and_calls_held_is_kept_as_long_as_evidence(
+    run: Run, database: Database, approvals: Approvals
+) -> None:
+    decided, waits = uuid4(), uuid4()
+    for key in (decided, waits):
+        await approvals.request([NewApproval(key, run, "apply_discount", {"guest": "Eva Ruiz"}, NOW)])
+    await approvals.decide(decided, "approve", actor="sara", at=NOW, reason="Eva viene a menudo")
+    calls = ToolCalls(database, "t1")
+    await calls.claim(NewToolCall(decided, run, "apply_discount", "foreign", NOW))
+    await calls.complete(decided, "done", "Eva Ruiz", NOW)
+    await delete_expired_evidence(database, NOW + EVIDENCE_KEPT - timedelta(seconds=1))
+    assert (await approvals.get(decided)).arguments == {"guest": "Eva Ruiz"}
+    await delete_expired_evidence(database, NOW + EVIDENCE_KEPT, spared=["t1"])
+    assert (await calls.of_turn(run.turn))[0].result == "Eva Ruiz"
+    await delete_expired_evidence(database, NOW + EVIDENCE_KEPT)
+    kept = await approvals.get(decided)
+    assert (kept.arguments, kept.reason, kept.status, kept.decided_by) == ({}, None, "approved", "sara")
+    assert (await calls.of_turn(run.turn))[0].result is None
+    assert (await approvals.get(waits)).arguments == {"guest": "Eva Ruiz"}
+
+
+async def test_or_22_a_card_is_filtered_as_a_number_too(run: Run, database: Database) -> None:
+    log = EvidenceLog(database, "t1")
+    given: dict[str, Any] = {
+        "card": 4111111111111111,
+        "also": [5500005555555559.0],
+        "pct": 10,
+        "amount": 2500000,
+    }
+    await log.write(
+        NewEvidence("approval_requested", NOW, run, "n", data={"arguments": {**given, "ok": True}})
+    )
+    (found,) = await log.list(NOW)
+    assert found.data["arguments"] == {
+        "card": "[***]",
+        "also": ["[***]"],
+        "pct": 10,
+        "amount": 2500000,
+        "ok": True,
+    }
+
+
+async def test_c_16_the_audit_holds_a_hash_of_a_reason_and_no_name(
+    run: Run, database: Database, approvals: Approvals, keys: KeyFolder
+) -> None:
+    key = uuid4()
+    await approvals.request([NewApproval(key, run, "apply_discount", {"discount_pct": 25}, NOW)])
+    decided = await approvals.decide(key, "approve", actor="sara", at=NOW, reason="Eva Ruiz lo pidió")
+    await approvals.reverse(key, actor="olga", at=NOW, reason="no era Eva Ruiz")
+    entries = [e for e in await GovernanceAudit(database, "t1", keys).entries() if e.subject == str(key)]
+    assert len(entries) == 2 and "Eva" not in str(entries)
+    marks = {json.loads(one.details)["reason_sha256"] for one in entries}
+    assert marks == {
+        reason_mark(str(key), reason)["reason_sha256"] for reason in (decided.reason, "no era Eva Ruiz")
+    }
+
+
+async def test_im_43_objections_stay_without_the_user_who_is_forgotten(
+    run: Run, database: Database, approvals: Approvals
+) -> None:
+    """What was rejected still speaks against a rule; a text stays only where others have given it too."""
+    asked = {"discount_pct": 25, "kind": "loyalty", "guest": "Eva Ruiz", "member": True}
+    mine, others = uuid4(), uuid4()
+    other = Run(uuid4(), "another", run.assistant, "somebody-else", run.plan, run.revision)
+    await approvals.request([NewApproval(mine, run, "apply_discount", asked, NOW)])
+    await approvals.request([NewApproval(others, other, "apply_discount", {**asked, "guest": "Leo"}, NOW)])
+    await approvals.decide(mine, "reject", actor="sara", at=NOW, reason="Eva pide siempre")
+    await approvals.decide(others, "approve", actor="sara", at=NOW)
+    await TurnLog(database, "t1").fail(run.turn, NOW, "gone")
+    assert run.user is not None
+    await forget_all(database, "t1", run.user, NOW)
+    found = [one for one in await EvidenceLog(database, "t1").list(NOW) if one.user is None]
+    (kept,) = found
+    assert (kept.kind, kept.tool, kept.plan) == ("approval_decided", "apply_discount", run.plan)
+    assert kept.data == {
+        "status": "rejected",
+        "arguments": {"discount_pct": 25, "kind": "loyalty", "member": True, "guest": "[***]"},
+    }
+    assert kept.turn != run.turn and run.conversation not in str(kept)
 
 
 async def test_or_22_one_piece_for_each_subject_filtered_and_newest_first(

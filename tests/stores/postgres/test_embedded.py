@@ -1,5 +1,6 @@
 """The embedded PostgreSQL server and what it must survive (IM-37; design section 7)."""
 
+import asyncio
 import errno
 import fcntl
 import json
@@ -17,6 +18,8 @@ import psycopg
 import pytest
 
 from recuerdo.state.errors import StoreError
+from recuerdo.state.sentences import Sentence
+from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.embedded import EmbeddedServer, binaries, cluster, server
 
 IS_ROOT = os.geteuid() == 0
@@ -230,6 +233,66 @@ def test_kill_9_of_the_server_loses_nothing_and_start_brings_it_back(folder: Pat
         assert ask(started.start(), "SELECT x FROM kept") == 7
     assert started.pid != killed
     started.stop()
+
+
+def test_im_37_a_server_that_was_killed_is_brought_back_while_a_client_runs(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    started = EmbeddedServer(folder)
+    conninfo = started.start()
+    tell(conninfo, "CREATE TABLE kept (x int)", "INSERT INTO kept VALUES (7)")
+    for _ in range(2):
+        killed = started.pid
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda killed=killed: started.pid not in (None, killed) and answers(conninfo))
+        assert ask(conninfo, "SELECT x FROM kept") == 7
+    started.stop()
+    assert started.pid is None
+    assert [record.name for record in caplog.records] == ["recuerdo.stores.postgres.embedded.server"] * 2
+
+
+def test_a_server_that_cannot_be_brought_back_is_told_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(server, "_WATCH_SECONDS", 0.01)
+    tried = []
+    started = EmbeddedServer(folder)
+    started.start()
+
+    def refuse(*_: object) -> str:
+        tried.append(1)
+        raise StoreError(Sentence("no", "it does not start"))
+
+    monkeypatch.setattr(server, "_start_server", refuse)
+    os.kill(started.pid, signal.SIGKILL)
+    wait_for(lambda: len(tried) > 3)
+    started.stop()
+    assert [record.getMessage() for record in caplog.records] == ["it does not start"]
+
+
+async def test_im_37_the_pool_goes_on_after_the_server_was_killed(folder: Path) -> None:
+    started = EmbeddedServer(folder)
+    database = await Database.open(await asyncio.to_thread(started.start))
+    os.kill(started.pid, signal.SIGKILL)
+    for _ in range(10):
+        try:
+            async with database.connection() as connection:
+                cursor = await connection.execute("select 1 as one")
+                assert await cursor.fetchone() == {"one": 1}
+            break
+        except StoreError:
+            await asyncio.sleep(0.2)
+    else:
+        pytest.fail("the server did not come back")
+    await database.close()
+    await asyncio.to_thread(started.stop)
+
+
+def answers(conninfo: str) -> bool:
+    try:
+        return ask(conninfo, "SELECT 1") == 1
+    except psycopg.OperationalError:
+        return False
 
 
 def test_kill_9_of_the_server_and_another_client_starts_it(folder: Path) -> None:

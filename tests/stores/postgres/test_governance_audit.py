@@ -41,7 +41,7 @@ async def write(database: Database, audit: GovernanceAudit, *acts: AuditAct, ten
 def acts(count: int) -> Sequence[AuditAct]:
     return [
         AuditAct(
-            NOW, "sara", "plan.activated", "hotel", before=f"{n}", after=f"{n + 1}", details={"revision": "ñ"}
+            NOW, "sara", "call.noted", "hotel", before=f"{n}", after=f"{n + 1}", details={"revision": "ñ"}
         )
         for n in range(count)
     ]
@@ -52,7 +52,7 @@ async def test_or_29_an_entry_says_who_when_what_before_and_after(
 ) -> None:
     await write(database, audit, *acts(2))
     first = (await audit.entries())[1]
-    assert (first.number, first.at, first.actor, first.action) == (1, NOW, "sara", "plan.activated")
+    assert (first.number, first.at, first.actor, first.action) == (1, NOW, "sara", "call.noted")
     assert (first.subject, first.before, first.after, first.details) == (
         "hotel",
         "0",
@@ -90,7 +90,7 @@ FORGERIES: dict[str, tuple[str, AuditFault, int]] = {
     "before": ("update recuerdo.governance_audit set before = null where number = 1", "altered", 1),
     "details": ("update recuerdo.governance_audit set details = '{}' where number = 5", "altered", 5),
     "fields moved": (
-        "update recuerdo.governance_audit set action = 'plan.activatedh', subject = 'otel' where number = 2",
+        "update recuerdo.governance_audit set action = 'call.notedh', subject = 'otel' where number = 2",
         "altered",
         2,
     ),
@@ -242,7 +242,9 @@ async def test_a_28_another_key_folder_neither_adds_nor_verifies(
     database: Database, audit: GovernanceAudit, tmp_path: Path
 ) -> None:
     await write(database, audit, *acts(1))
-    stranger = GovernanceAudit(database, "t1", KeyFolder(tmp_path / "other"))
+    others = KeyFolder(tmp_path / "other")
+    others.audit_key()
+    stranger = GovernanceAudit(database, "t1", others)
     with pytest.raises(SettingsError, match="keys folder"):
         await write(database, stranger, *acts(1))
     assert (await stranger.verify()).fault == "other_key"
@@ -296,6 +298,31 @@ async def test_a_28_the_audits_key_is_nobody_elses(
     path.write_bytes(b"short")
     with pytest.raises(SettingsError, match="damaged"):
         await audit.verify()
+
+
+async def test_a_28_a_lost_key_of_the_audit_is_never_made_anew(
+    audit: GovernanceAudit, database: Database, tmp_path: Path
+) -> None:
+    assert (await audit.verify()).entries == 0
+    path = tmp_path / "keys" / "audit.key"
+    assert not path.exists()
+    await write(database, audit, *acts(1))
+    path.rename(tmp_path / "away")
+    for refused in (audit.verify(), write(database, audit, *acts(1))):
+        with pytest.raises(SettingsError, match="backup"):
+            await refused
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["keys.json", "."])
+def test_a_28_keys_that_others_may_replace_are_refused(keys: KeyFolder, tmp_path: Path, name: str) -> None:
+    keys.signing_key("olga", NOW)
+    path = tmp_path / "keys" / name
+    path.chmod(path.stat().st_mode | 0o022)
+    with pytest.raises(SettingsError, match="chmod go-w"):
+        keys.trusted()
+    path.chmod(path.stat().st_mode & ~0o022)
+    assert keys.trusted()
 
 
 async def test_or_11_changes_of_roles_stand_in_the_chain(database: Database, audit: GovernanceAudit) -> None:

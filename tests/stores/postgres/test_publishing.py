@@ -193,7 +193,9 @@ async def test_or_11_what_is_published_its_user_cannot_rewrite_but_forget(
         writer = MemoryWriter(connection, "t1", "A1", "u1", DAY_0, uuid4())
         await writer.add(NewMemory("fact", "de un turno", "es", supersedes=[fact]))
     assert {m.text for m in await memories.all("A1", "u1", DAY_0)} == {TEXT, "de un turno"}
-    assert await memories.forget(fact, "A1", "u1", DAY_0)
+    with pytest.raises(ScopeError, match="published"):
+        await memories.forget(fact, "A1", "u1", DAY_0)
+    assert await memories.forget(fact, "A1", "u1", DAY_0, published=True)
 
 
 async def test_rf_33_a_reason_holds_nothing_sensitive(publishing: Publishing, fact: UUID) -> None:

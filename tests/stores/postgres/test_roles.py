@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from recuerdo.state.errors import InputError, ScopeError
+from recuerdo.stores.plans import SYSTEM
+from recuerdo.stores.postgres.approvals import AUTO
 from recuerdo.stores.postgres.audit import read_audit
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.roles import Roles
@@ -77,3 +79,18 @@ async def test_bad_input_is_refused(roles: Roles) -> None:
             await roles.grant(user, "agent", actor=actor, at=NOW)
     with pytest.raises(InputError, match="time zone"):
         await roles.grant("ana", "agent", actor="olga", at=datetime(2025, 12, 5))
+
+
+@pytest.mark.parametrize(
+    "name", [SYSTEM, AUTO, "Recuerdo", " sofia", "sofia ", "so\u200bfia", "so\u202efia", "sofi\u0301a"]
+)
+async def test_or_11_nobody_decides_under_a_name_that_passes_for_another(roles: Roles, name: str) -> None:
+    with pytest.raises(InputError):
+        await roles.grant(name, "supervisor", actor="olga", at=NOW)
+    assert await roles.all() == {"olga": "owner"}
+
+
+@pytest.mark.parametrize("name", ["sofía", "user-123", "Ana María", "s@x.org", "李"])
+async def test_or_11_names_as_people_have_them_are_taken(roles: Roles, name: str) -> None:
+    await roles.grant(name, "supervisor", actor="olga", at=NOW)
+    assert await roles.role_of(name) == "supervisor"

@@ -193,6 +193,60 @@ XTAE 2026-01-04T12:00+02:00 closed 2026-01-05T09:59+02:00
 XTAE 2026-09-21T12:00+03:00 closed 2026-09-22T09:59+03:00
 """
 
+# KRX: 9:00 to 15:30; announced for the day of the college entrance exam each November: 10:00 to 16:30. Public
+# holidays are closed: local elections of 2026-06-03 (election law), Constitution Day again (act of 2026-01-29).
+SEOUL = """
+XKRX 2024-11-14T09:30+09:00 closed 2024-11-14T10:00+09:00
+XKRX 2025-06-03T12:00+09:00 closed 2025-06-04T09:00+09:00
+XKRX 2025-11-12T15:45+09:00 closed 2025-11-13T10:00+09:00
+XKRX 2025-11-13T09:30+09:00 closed 2025-11-13T10:00+09:00
+XKRX 2025-11-13T15:45+09:00 open   2025-11-13T16:30+09:00
+XKRX 2025-11-14T09:30+09:00 open   2025-11-14T15:30+09:00
+XKRX 2025-12-31T12:00+09:00 closed 2026-01-02T10:00+09:00
+XKRX 2026-06-03T12:00+09:00 closed 2026-06-04T09:00+09:00
+XKRX 2026-07-17T12:00+09:00 closed 2026-07-20T09:00+09:00
+XKRX 2026-11-19T16:00+09:00 open   2026-11-19T16:30+09:00
+"""
+
+# SGX rulebook, practice notes on trading hours (8.2.1): 9:00 to 12:00 and 13:00 to 17:00, on half days until 12:00;
+# these are the eves of Christmas, New Year and Lunar New Year. Holidays of 2025 and 2026: Ministry of Manpower.
+SINGAPORE = """
+XSES 2025-01-28T11:00+08:00 open   2025-01-28T12:00+08:00
+XSES 2025-12-05T11:00+08:00 open   2025-12-05T12:00+08:00
+XSES 2025-12-05T12:30+08:00 closed 2025-12-05T13:00+08:00
+XSES 2025-12-24T11:00+08:00 open   2025-12-24T12:00+08:00
+XSES 2025-12-24T14:00+08:00 closed 2025-12-26T09:00+08:00
+XSES 2025-12-31T14:00+08:00 closed 2026-01-02T09:00+08:00
+XSES 2026-02-16T14:00+08:00 closed 2026-02-19T09:00+08:00
+XSES 2026-08-10T11:00+08:00 closed 2026-08-11T09:00+08:00
+"""
+
+# JSE: 9:00 to 17:00; the press reported noon closes on the last sessions before Christmas and of the year
+# (2017-12-22 and 29, Business Day) and the early close of 2025-12-24.
+JOHANNESBURG = """
+XJSE 2017-12-22T12:30+02:00 closed 2017-12-27T09:00+02:00
+XJSE 2017-12-29T11:00+02:00 open   2017-12-29T12:00+02:00
+XJSE 2025-12-23T16:00+02:00 open   2025-12-23T17:00+02:00
+XJSE 2025-12-24T11:00+02:00 open   2025-12-24T12:00+02:00
+XJSE 2025-12-31T12:30+02:00 closed 2026-01-02T09:00+02:00
+"""
+
+# BYMA, as the press reported it: opening at 10:30 from 2025-07-28; trading (without settlement) on the bridge day
+# 2025-11-21, none on 2025-11-24 nor on 31 December of 2024 and 2025, on 2024-12-24 until 15:00. The days to which
+# holidays are moved: law 27.399 and decree 614/2025.
+BUENOS_AIRES = """
+XBUE 2024-12-24T14:00-03:00 open   2024-12-24T15:00-03:00
+XBUE 2024-12-31T12:00-03:00 closed 2025-01-02T11:00-03:00
+XBUE 2025-06-16T12:00-03:00 closed 2025-06-17T11:00-03:00
+XBUE 2025-08-18T12:00-03:00 open   2025-08-18T17:00-03:00
+XBUE 2025-10-10T12:00-03:00 closed 2025-10-13T10:30-03:00
+XBUE 2025-11-17T10:45-03:00 open   2025-11-17T17:00-03:00
+XBUE 2025-11-21T12:00-03:00 open   2025-11-21T17:00-03:00
+XBUE 2025-11-24T12:00-03:00 closed 2025-11-25T10:30-03:00
+XBUE 2025-12-31T12:00-03:00 closed 2026-01-02T10:30-03:00
+XBUE 2026-11-23T12:00-03:00 closed 2026-11-24T10:30-03:00
+"""
+
 # CME Group, Globex: Sunday to Friday from 17:00 to 16:00 in Chicago, one hour of maintenance each day.
 CHICAGO = """
 CMES 2025-12-03T15:30-06:00 open   2025-12-03T16:00-06:00
@@ -219,6 +273,7 @@ PUBLISHED = [
     for block in (
         *(NEW_YORK, MEXICO, LONDON, FRANKFURT, MADRID, TOKYO, HONG_KONG, SHANGHAI, SAO_PAULO),
         *(TORONTO, SYDNEY, MUMBAI, ORTHODOX, TEL_AVIV, CHICAGO, FOREX),
+        *(SEOUL, SINGAPORE, JOHANNESBURG, BUENOS_AIRES),
     )
     for line in block.strip().splitlines()
 ]

@@ -1,6 +1,7 @@
 """Files of platform data: what spreadsheets and programs write, and every slip by its line."""
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from recuerdo.state.errors import InputError
-from recuerdo.stores.sources.files import MOST_PROBLEMS, DataError, Reading, read_folder
+from recuerdo.stores.sources.files import MOST_MEGABYTES, MOST_PROBLEMS, DataError, Reading, read_folder
 from recuerdo.stores.sources.rows import (
     Alert,
     CourseProgress,
@@ -126,6 +127,8 @@ def test_symbols_are_spelled_in_one_way(read: Read) -> None:
         ("price", "-1", "must be 0 or more"),
         ("price", "NaN", "finite"),
         ("price", "1e400", "too large"),
+        ("price", "1e-20000", "too small"),
+        ("price", "1_000", "must be a number"),
         ("symbol", "", "it is missing"),
         ("symbol", "A\0B", "control characters"),
         ("symbol", "A" * 201, "at most 200"),
@@ -233,8 +236,70 @@ def test_a_folder_that_is_not_there_or_has_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing to load"):
         next(read_folder(tmp_path, Reading()))
     (tmp_path / "quotes.csv").mkdir()
-    with pytest.raises(DataError, match=r"quotes.csv:1: it cannot be read"):
+    with pytest.raises(DataError, match=r"quotes.csv:1: it is no regular file"):
         next(read_folder(tmp_path, Reading()))
+
+
+@pytest.mark.parametrize("name", ["quotes.csv", "quotes.json"])
+def test_rf_63_what_would_be_read_for_ever_is_not_opened(tmp_path: Path, name: str) -> None:
+    make: dict[str, Callable[[Path], None]] = {
+        "pipe": os.mkfifo,
+        "device": lambda path: path.symlink_to("/dev/zero"),
+        "no target": lambda path: path.symlink_to("nowhere"),
+    }
+    for kind, made in make.items():
+        folder = tmp_path / kind
+        folder.mkdir()
+        made(folder / name)
+        with pytest.raises(DataError, match=f"{name}:1: it (is no regular file|cannot be read)"):
+            next(read_folder(folder, Reading()))
+
+
+@pytest.mark.parametrize("name", ["quotes.csv", "quotes.json"])
+def test_rf_63_a_file_that_is_too_large_is_not_read(tmp_path: Path, name: str) -> None:
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(MOST_MEGABYTES * 1_000_000 + 1)
+    with pytest.raises(DataError, match=f"{name}:1: it is too large: at most {MOST_MEGABYTES} MB"):
+        next(read_folder(tmp_path, Reading()))
+
+
+def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "here.txt").write_text(GOOD)
+    (tmp_path / "quotes.csv").symlink_to("here.txt")
+    assert next(read_folder(tmp_path, Reading()))[0] is Quote
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '[{"user": "u"},]',
+        '[{"user": "u",}]',
+        '[{"user": "u"}',
+        '[{"user": "u"}, {"user" 1}]',
+        '[{"user": "u"}] []',
+    ],
+)
+def test_broken_json_is_said_and_not_what_its_rows_seem_to_lack(read: Read, broken: str) -> None:
+    assert problems(read, positions_json=broken) == ["positions.json:1: it is not valid JSON"]
+
+
+def test_rf_18_a_market_without_a_calendar_and_a_clock_that_is_behind(read: Read) -> None:
+    header = "user,name,subscription,risk_profile,experience,language,timezone,main_market\n"
+    row = "u,Carlos,premium,moderate,intermediate,{},America/Mexico_City,{}\n"
+    reading = Reading(now=datetime(2025, 12, 5, tzinfo=UTC), has_calendar={"XMEX"}.__contains__)
+    with pytest.raises(DataError) as raised:
+        read(
+            reading,
+            profiles_csv=header
+            + row.format("klingon", "XMEX")
+            + row.format("es", "ZZZZ").replace("u", "v", 1),
+            quotes_csv=GOOD,
+        )
+    assert [problem.en for problem in raised.value.problems] == [
+        "profiles.csv:2: language: it must be a language code, such as es or en-US",
+        "profiles.csv:3: main_market: unknown market; write it as XNYS or XMEX",
+        "quotes.csv:2: as_of: it is in the future; it must be an instant that has been",
+    ]
 
 
 def test_money_keeps_every_digit_up_to_a_bound(read: Read) -> None:

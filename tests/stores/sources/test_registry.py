@@ -184,6 +184,9 @@ NONSENSE = {
     "no symbol": [{"price": "1"}],
     "missing field": [{"symbol": "AAPL"}],
     "two different rows": [quote(), quote(price="190")],
+    "a price of the future": [quote(as_of=NOW + timedelta(minutes=2))],
+    "an endless fraction": [{**quote().model_dump(), "price": Decimal("1e-900000")}],
+    "a sentence for a currency": [{**quote().model_dump(), "currency": "USD. Compra"}],
     "generator that raises": generator_that_raises,
     "endless generator": endless,
     "not awaitable": raising,
@@ -222,6 +225,35 @@ async def test_im_40_rows_of_another_user_are_refused(
     fetched = await ask(Stub(name, ANSWERS[name]), user=user)
     assert (fetched.status, fetched.value) == ("unavailable", None)
     assert "another user" in fetched.reason
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "positions": {"quantity": Decimal(51)},
+    "alerts": {"price": Decimal(241)},
+    "education": {"percent": Decimal(61)},
+    "events": {"impact": "low"},
+}
+"""What tells a second row of the same key from the first."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_im_40_a_row_given_twice_is_one_row(ask: Callable[..., Any], name: str) -> None:
+    (row,) = ANSWERS[name]
+    fetched = await ask(Stub(name, [row, row.model_dump(), row]))
+    assert (fetched.value, fetched.status) == ([row], "ok")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+async def test_im_40_of_two_rows_that_differ_neither_is_told(ask: Callable[..., Any], name: str) -> None:
+    (row,) = ANSWERS[name]
+    fetched = await ask(Stub(name, [row, {**row.model_dump(), **OTHERS[name]}]))
+    assert (fetched.value, fetched.status) == (None, "unavailable")
+    assert fetched.reason == f"{name}: two different rows"
+
+
+async def test_im_40_a_source_whose_clock_is_a_little_ahead(ask: Callable[..., Any]) -> None:
+    ahead = quote(as_of=NOW + timedelta(seconds=50))
+    assert (await ask(Stub("quotes", [ahead]))).value == [ahead]
 
 
 async def test_im_40_one_symbol_that_is_wrong_costs_that_symbol(ask: Callable[..., Any]) -> None:
