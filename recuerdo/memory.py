@@ -69,12 +69,12 @@ class Memory:
         self._kept = PostgresMemories(services.database, services.index, services.embedder, tenant, assistant)
         self._preferences = Preferences(services.database, tenant)
         self._symbols = SymbolInterest(services.database, tenant)
-        self._publishing = Publishing(services.database, tenant, assistant)
+        self._publishing = Publishing(services.database, tenant, assistant, services.keys)
 
     @property
     def roles(self) -> Roles:
         """Who may publish and withdraw."""
-        return Roles(self._services.database, self._tenant)
+        return Roles(self._services.database, self._tenant, self._services.keys)
 
     async def remember(
         self,

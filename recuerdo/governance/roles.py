@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from recuerdo.nodes.services import Services
-from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.roles import Role, Roles
 
 
@@ -11,8 +10,7 @@ class GovernedRoles:
     """The roles of one tenant; every change stands in the audit."""
 
     def __init__(self, services: Services, tenant: str) -> None:
-        audit = GovernanceAudit(services.database, tenant, services.keys)
-        self._roles = Roles(services.database, tenant, audit)
+        self._roles = Roles(services.database, tenant, services.keys)
         self._clock = services.clock
 
     async def all(self) -> Mapping[str, Role]:

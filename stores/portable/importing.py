@@ -21,7 +21,7 @@ from recuerdo.stores.portable.tables import FORMAT, TABLES, Column, PortableTabl
 from recuerdo.stores.postgres.audit import Change, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.memories.rows import clean_metadata
-from recuerdo.stores.postgres.roles import Roles, role_of
+from recuerdo.stores.postgres.roles import role_of, roles_of
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import storable_json, without_sensitive
 
@@ -77,9 +77,9 @@ class _Import:
         return Imported(written, self._present, self._unpublished)
 
     async def _may_publish(self) -> bool:
-        if not await Roles(self._database, self._tenant).all():
-            return True
         async with self._database.tenant(self._tenant) as connection:
+            if not await roles_of(connection, self._tenant):
+                return True
             return await role_of(connection, self._tenant, self._actor) in _MAY_PUBLISH
 
     async def _copy(self, connection: Connection, table: PortableTable, file: sqlite3.Connection) -> int:

@@ -1,4 +1,4 @@
-"""Whether what is in force is what the audit says: activations, stops, revisions, packs, decisions (A-28, OR-12).
+"""Whether what is in force is what the audit says: plans, stops, packs, roles, decisions (A-28, OR-12).
 
 The chain shows that none of its own entries was changed. Somebody with the tenant's rights in the database could
 still write a row that governs without an entry, or change one: here each is held against its entry, both ways.
@@ -74,6 +74,22 @@ from (select *, true as held from held) held full join (select *, true as noted 
 where held.held is null or noted.noted is null limit 1
 """
 
+# Who is not in the table is a user: the last entry says what everybody is.
+_ROLES: LiteralString = """
+with noted as (
+    select distinct on (subject) subject as name, after as state, actor, at
+    from recuerdo.governance_audit
+    where tenant = %(tenant)s and action in ('role.granted', 'role.revoked')
+    order by subject, number desc
+)
+select coalesce(held.user_id, noted.name) as subject
+from (select * from recuerdo.roles where tenant = %(tenant)s) held
+full join (select * from noted where state <> 'user') noted
+    on held.user_id = noted.name and held.role = noted.state
+    and held.granted_by = noted.actor and held.granted_at = noted.at
+where held.user_id is null or noted.name is null limit 1
+"""
+
 # A request that was taken back lets nothing pass, and needs no entry.
 _APPROVALS: LiteralString = """
 with noted as (
@@ -144,6 +160,7 @@ _CHECKS: tuple[LiteralString, ...] = (
     _STOPS,
     _REVISIONS,
     _PACKS,
+    _ROLES,
     _APPROVALS,
     _EVIDENCE,
     _PROPOSALS_GONE,
@@ -161,7 +178,7 @@ def change_hash(change: Mapping[str, Any]) -> str:
 
 
 async def find_unaudited(connection: Connection, tenant: str) -> str | None:
-    """A plan, revision, pack, request or proposal that is not as its entry says; None when all are."""
+    """A plan, revision, pack, person, request or proposal that is not as its entry says; None when all are."""
     values = {"tenant": tenant}
     for check in _CHECKS:
         row = await (await connection.execute(check, values)).fetchone()

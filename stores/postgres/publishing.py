@@ -11,8 +11,10 @@ from psycopg.rows import class_row
 from recuerdo.state.errors import InputError
 from recuerdo.state.limits import CRITICAL_USES, MEMORY_MAX_DAYS, MemoryStatus, expiry
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.postgres.audit import Change, content_hash, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.memories.rows import COLUMNS, StoredMemory
 from recuerdo.stores.postgres.roles import SUPERVISING, require_role
@@ -64,11 +66,12 @@ class Publishing:
     when there is no such memory, or for a time without a zone.
     """
 
-    def __init__(self, database: Database, tenant: str, assistant: str) -> None:
+    def __init__(self, database: Database, tenant: str, assistant: str, keys: KeyFolder) -> None:
         require_scope(tenant=tenant, assistant=assistant)
         self._database = database
         self._tenant = tenant
         self._assistant = assistant
+        self._audit = GovernanceAudit(database, tenant, keys)
 
     async def publish(self, memory_id: UUID, *, actor: str, reason: str, at: datetime) -> None:
         """Make a memory in force permanent, for the user it is of (C-7). Again: only the reason is added."""
@@ -131,15 +134,22 @@ class Publishing:
                 " values (%s, %s, %s, %s, %s, %s, %s)",
                 (self._tenant, memory_id, user, status, actor, await without_sensitive(reason), at),
             )
+            hashed = await content_hash(connection, self._tenant, text)
             change = Change(
                 "user_memory",
                 str(memory_id),
                 status,
-                content_hash=await content_hash(connection, self._tenant, text),
+                content_hash=hashed,
                 previous_status=before,
                 new_status=status,
             )
             await write_audit(connection, self._tenant, actor, at, [change])
+            # The reason may tell of the user: it stands apart, and goes when he is forgotten.
+            details = {"content_hash": hashed.hex()}
+            await self._audit.append(
+                connection,
+                AuditAct(at, actor, f"memory.{status}", str(memory_id), before, status, details),
+            )
 
     async def _locked(
         self, connection: Connection, memory_id: UUID, at: datetime

@@ -9,6 +9,7 @@ from typing import Final, Literal, get_args
 
 from recuerdo.state.errors import InputError, ScopeError
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.postgres.audit import Action, Change, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
@@ -30,16 +31,16 @@ SUPERVISING: Final[tuple[Role, ...]] = ("supervisor", "owner")
 
 
 class Roles:
-    """The roles of one tenant. Raises ScopeError when the tenant, the user or the actor is missing.
+    """The roles of one tenant; every change stands in the chain of the governance audit.
 
-    With ``audit`` every change stands in the chain of the governance audit too.
+    Raises ScopeError when the tenant, the user or the actor is missing.
     """
 
-    def __init__(self, database: Database, tenant: str, audit: GovernanceAudit | None = None) -> None:
+    def __init__(self, database: Database, tenant: str, keys: KeyFolder) -> None:
         require_scope(tenant=tenant)
         self._database = database
         self._tenant = tenant
-        self._audit = audit
+        self._audit = GovernanceAudit(database, tenant, keys)
 
     async def role_of(self, user: str) -> Role:
         """The user's role; "user" where none was granted."""
@@ -49,10 +50,7 @@ class Roles:
     async def all(self) -> dict[str, Role]:
         """Every role that was granted, by user."""
         async with self._database.tenant(self._tenant) as connection:
-            cursor = await connection.execute(
-                "select user_id, role from recuerdo.roles where tenant = %s order by user_id", (self._tenant,)
-            )
-            return {row["user_id"]: row["role"] for row in await cursor.fetchall()}
+            return await roles_of(connection, self._tenant)
 
     async def appoint_first_owner(self, user: str, at: datetime) -> None:
         """Make ``user`` the owner of a tenant that has none: for whoever runs the deployment.
@@ -115,9 +113,16 @@ class Roles:
         action: Action = "revoked" if role == "user" else "granted"
         change = Change("roles", user, action, previous_status=before, new_status=role)
         await write_audit(connection, self._tenant, actor, at, [change])
-        if self._audit is not None:
-            act = AuditAct(at, actor, f"role.{action}", user, before=before, after=role)
-            await self._audit.append(connection, act)
+        act = AuditAct(at, actor, f"role.{action}", user, before=before, after=role)
+        await self._audit.append(connection, act)
+
+
+async def roles_of(connection: Connection, tenant: str) -> dict[str, Role]:
+    """Every role that was granted, by user, in the transaction of ``connection``."""
+    cursor = await connection.execute(
+        "select user_id, role from recuerdo.roles where tenant = %s order by user_id", (tenant,)
+    )
+    return {row["user_id"]: row["role"] for row in await cursor.fetchall()}
 
 
 def require_person(name: str) -> None:

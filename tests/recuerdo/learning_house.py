@@ -52,7 +52,7 @@ def plan_of_house(**changes: Any) -> Plan:
 async def appoint(services: Services, tenant: str = TENANT) -> None:
     """An owner and a supervisor."""
     now = services.clock()
-    roles = Roles(services.database, tenant)
+    roles = Roles(services.database, tenant, services.keys)
     await roles.appoint_first_owner(OWNER, now)
     await roles.grant(CLERK, "supervisor", actor=OWNER, at=now)
 

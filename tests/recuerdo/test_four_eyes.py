@@ -19,6 +19,7 @@ from recuerdo.nodes.run_tools.ledger import IDEMPOTENCY_KEY
 from recuerdo.state.errors import BusyError, InputError, ModelError, ScopeError
 from recuerdo.state.plan import AutoApproveRule, Condition, Plan
 from recuerdo.state.turn import TurnState
+from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.checkpoints import prune, remove_leftovers
@@ -93,7 +94,7 @@ def plan(*rules: AutoApproveRule, **changes: Any) -> Plan:
 @pytest.fixture
 async def staff(database: Database, house: House) -> Roles:
     """Olga owns the tenant, Sara supervises, as does the user who asks."""
-    roles = Roles(database, TENANT)
+    roles = Roles(database, TENANT, KeyFolder(house.data / "keys"))
     await roles.appoint_first_owner(OLGA, house.clock())
     for user in (SARA, CARLOS):
         await roles.grant(user, "supervisor", actor=OLGA, at=house.clock())

@@ -119,7 +119,7 @@ async def test_or_13_the_packs_are_in_the_prompt_and_cited_by_pin(hotel: Any) ->
 async def test_c_39_a_house_without_quotes_says_nothing_of_markets(hotel: Any) -> None:
     agent = await hotel("Buenos días.")
     turn = await say(agent)
-    assert "Fecha y hora" in prompt(turn.request)
+    assert "Ahora" in prompt(turn.request)
     assert "XNYS" not in prompt(turn.request)
     assert "status" not in turn.context["market"]
 

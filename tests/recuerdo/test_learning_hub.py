@@ -212,7 +212,7 @@ async def test_a_30_evidence_is_learnt_from_for_180_days_and_then_no_longer(
 
 
 async def test_a_35_supervisor_and_owner_decide_agent_and_user_do_not(agent: Agent) -> None:
-    roles = Roles(agent.services.database, TENANT)
+    roles = Roles(agent.services.database, TENANT, agent.services.keys)
     await roles.grant("ada", "agent", actor=OWNER, at=agent.services.clock())
     await flag(agent.services, first := run_of(conversation="cleared"), "¿Y eso?")
     await flag(agent.services, second := run_of(conversation="cleared"), "¿Y aquello?")

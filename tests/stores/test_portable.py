@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 
 from recuerdo.state.errors import InputError, ScopeError
 from recuerdo.stores.chroma import MemoryIndex
+from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.memory_store.namespaces import encode_label
 from recuerdo.stores.portable import export_tenant, export_user, import_tenant
 from recuerdo.stores.postgres.audit import read_audit
@@ -318,7 +319,7 @@ async def test_rf_32_or_11_an_altered_expiry_or_status_buys_no_time(
     await export_tenant(database, "A", file, LATER)
     altered("update user_memory set expires_at = '9999-01-01T00:00:00+00:00' where id = ?", str(ids[1]))(file)
     altered("update user_memory set status = 'published', expires_at = null where id = ?", str(ids[2]))(file)
-    await Roles(empty, "A").appoint_first_owner("boss", NOW)
+    await Roles(empty, "A", KeyFolder(tmp_path / "keys")).appoint_first_owner("boss", NOW)
     imported = await import_tenant(empty, "A", file, "somebody", LATER)
     assert imported.unpublished == 1
     memories = Memories(empty, "A")
@@ -437,7 +438,7 @@ async def test_or_11_an_owner_may_bring_published_facts_along(
     file = tmp_path / "memory.db"
     await export_tenant(database, "A", file, LATER)
     altered("update user_memory set status = 'published', expires_at = null where id = ?", str(ids[2]))(file)
-    await Roles(empty, "A").appoint_first_owner("boss", NOW)
+    await Roles(empty, "A", KeyFolder(tmp_path / "keys")).appoint_first_owner("boss", NOW)
     await import_tenant(empty, "A", file, "boss", LATER)
     (memory,) = await Memories(empty, "A").get(ids, "A1", "garcia", NOW + timedelta(days=400))
     assert (memory.id, memory.status) == (ids[2], "published")

@@ -1,5 +1,6 @@
 """The memories of a user through LangGraph's store are the ones that the agent recalls."""
 
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -7,6 +8,7 @@ from langgraph.store.base import GetOp, PutOp
 from langmem import create_manage_memory_tool
 
 from recuerdo.state.errors import RecuerdoError, ScopeError
+from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.memory_store.namespaces import (
     decode_label,
     encode_label,
@@ -208,17 +210,18 @@ def test_a_batch_of_memories_is_embedded_in_one_call(store: MemoryStore, embeddi
 
 
 async def test_or_11_the_store_face_neither_changes_nor_deletes_what_is_published(
-    database_url: str, embeddings: WordEmbeddings, clock: Clock
+    database_url: str, embeddings: WordEmbeddings, clock: Clock, tmp_path: Path
 ) -> None:
     store = postgres_store(database_url, embeddings, clock)
+    keys = KeyFolder(tmp_path / "keys")
     user = "ana@mail.example"
     await store.aput(ANA, "diet", {"content": "Ana is vegetarian"})
     (fact,) = await store.memories("A1").list(user, clock.now)
     learnt = await store.memories("A1").add(user, NewMemory("fact", "Ana vive en Lima", "es", 0.9), clock.now)
     database = await Database.open(database_url)
-    await Roles(database, TENANT).appoint_first_owner("olga", clock.now)
+    await Roles(database, TENANT, keys).appoint_first_owner("olga", clock.now)
     for published in (fact, learnt):
-        publishing = Publishing(database, TENANT, "A1")
+        publishing = Publishing(database, TENANT, "A1", keys)
         await publishing.publish(published.id, actor="olga", reason="x", at=clock.now)
     await database.close()
     for value in (None, {"content": "Ana eats meat"}, {"content": "Ana is vegetarian", "n": 1}):

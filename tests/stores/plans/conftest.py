@@ -36,7 +36,7 @@ def keys(tmp_path: Path) -> KeyFolder:
 
 @pytest.fixture
 async def office(database: Database, keys: KeyFolder) -> PlanOffice:
-    roles = Roles(database, TENANT)
+    roles = Roles(database, TENANT, keys)
     await roles.appoint_first_owner("olga", NOW)
     await roles.grant("sara", "supervisor", actor="olga", at=NOW)
     await roles.grant("bot", "agent", actor="olga", at=NOW)

@@ -347,7 +347,7 @@ async def test_or_6_plans_and_stops_are_those_of_one_tenant(
     other = PlanOffice(database, "t2", keys)
     assert not await other.revisions()
     assert await PlanShelf(database, keys).active("t2", "hotel") is None
-    await Roles(database, "t2").appoint_first_owner("sara", NOW)
+    await Roles(database, "t2", keys).appoint_first_owner("sara", NOW)
     with pytest.raises(SettingsError):
         await other.activate("hotel", 1, actor="sara", at=NOW)
     with pytest.raises(ScopeError):

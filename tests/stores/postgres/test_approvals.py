@@ -40,7 +40,7 @@ def keys(tmp_path: Path) -> KeyFolder:
 
 @pytest.fixture
 async def approvals(database: Database, keys: KeyFolder) -> Approvals:
-    roles = Roles(database, "t1")
+    roles = Roles(database, "t1", keys)
     await roles.appoint_first_owner("olga", NOW)
     await roles.grant("sara", "supervisor", actor="olga", at=NOW)
     await roles.grant("ana", "agent", actor="olga", at=NOW)

@@ -325,8 +325,10 @@ def test_a_28_keys_that_others_may_replace_are_refused(keys: KeyFolder, tmp_path
     assert keys.trusted()
 
 
-async def test_or_11_changes_of_roles_stand_in_the_chain(database: Database, audit: GovernanceAudit) -> None:
-    roles = Roles(database, "t1", audit)
+async def test_or_11_changes_of_roles_stand_in_the_chain(
+    database: Database, audit: GovernanceAudit, keys: KeyFolder
+) -> None:
+    roles = Roles(database, "t1", keys)
     await roles.appoint_first_owner("olga", NOW)
     await roles.grant("sara", "supervisor", actor="olga", at=NOW)
     await roles.revoke("sara", actor="olga", at=NOW)

@@ -37,7 +37,7 @@ async def office(database: Database, tmp_path: Path) -> PlanOffice:
     """Two revisions, a stop, a pack, an approved and a rejected request, a proposal in force and one rejected."""
     keys = KeyFolder(tmp_path / "keys")
     office = PlanOffice(database, "t1", keys)
-    roles = Roles(database, "t1", office.audit)
+    roles = Roles(database, "t1", keys)
     await roles.appoint_first_owner("olga", NOW)
     await roles.grant("sara", "supervisor", actor="olga", at=NOW)
     await office.build_pack(Pack.of("tarifas", [PackFile("a.md", "Una regla.\n")]), actor="sara", at=NOW)
@@ -77,6 +77,9 @@ BY_THE_TENANT = {
     " signature, compiled_at, compiled_by from recuerdo.plan_revisions where number = 2",
     "pack put in": "insert into recuerdo.packs select tenant, 'otra', pin, manifest, built_at, built_by"
     " from recuerdo.packs",
+    "role taken": "insert into recuerdo.roles values ('t1', 'ana', 'owner', 'olga', now())",
+    "role changed": "update recuerdo.roles set role = 'owner' where user_id = 'sara'",
+    "role deleted": "delete from recuerdo.roles where user_id = 'olga'",
     "rejection made an approval": "update recuerdo.approvals set status = 'approved' where status = 'rejected'",
     "approval of another": "update recuerdo.approvals set decided_by = 'olga' where status = 'approved'",
     "decision taken back": "update recuerdo.approvals set status = 'pending', decided_at = null, decided_by = null",

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,8 +12,10 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from recuerdo.state.errors import InputError, ScopeError
+from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.postgres.audit import read_audit
 from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.memories import Memories, MemoryWriter, NewMemory
 from recuerdo.stores.postgres.publishing import Publishing
 from recuerdo.stores.postgres.retention import delete_expired, forget_all
@@ -29,12 +32,17 @@ def memories(database: Database) -> Memories:
 
 
 @pytest.fixture
-async def publishing(database: Database) -> Publishing:
-    roles = Roles(database, "t1")
+def keys(tmp_path: Path) -> KeyFolder:
+    return KeyFolder(tmp_path / "keys")
+
+
+@pytest.fixture
+async def publishing(database: Database, keys: KeyFolder) -> Publishing:
+    roles = Roles(database, "t1", keys)
     await roles.appoint_first_owner("olga", DAY_0)
     await roles.grant("sara", "supervisor", actor="olga", at=DAY_0)
     await roles.grant("bot", "agent", actor="olga", at=DAY_0)
-    return Publishing(database, "t1", "A1")
+    return Publishing(database, "t1", "A1", keys)
 
 
 @pytest.fixture
@@ -87,12 +95,31 @@ async def test_or_12_the_audit_says_who_when_what_and_both_statuses(
     assert entry.content_hash != hashlib.sha256(TEXT.encode()).digest()
 
 
-async def test_or_12_tenants_have_keys_of_their_own(database: Database) -> None:
+async def test_or_12_publishing_and_withdrawing_enter_the_chain(
+    database: Database, publishing: Publishing, fact: UUID, keys: KeyFolder
+) -> None:
+    await publishing.publish(fact, **by("sara", reason="RAZONES"))
+    await publishing.withdraw(fact, **by("olga", reason="RAZONES"))
+    audit = GovernanceAudit(database, "t1", keys)
+    after, before = await audit.entries(subject=str(fact))
+    assert (before.actor, before.action, before.before, before.after) == (
+        "sara",
+        "memory.published",
+        "low",
+        "published",
+    )
+    assert (after.actor, after.action, after.after) == ("olga", "memory.withdrawn", "withdrawn")
+    assert "content_hash" in before.details
+    assert TEXT not in before.details and "RAZONES" not in before.details + after.details
+    assert (await audit.verify()).fault is None
+
+
+async def test_or_12_tenants_have_keys_of_their_own(database: Database, keys: KeyFolder) -> None:
     hashes = []
     for tenant in ("t1", "t2"):
-        await Roles(database, tenant).appoint_first_owner("olga", DAY_0)
+        await Roles(database, tenant, keys).appoint_first_owner("olga", DAY_0)
         added = await Memories(database, tenant).add("A1", "u1", NewMemory("fact", TEXT, "es", 1.0), DAY_0)
-        await Publishing(database, tenant, "A1").publish(added.id, **by("olga"))
+        await Publishing(database, tenant, "A1", keys).publish(added.id, **by("olga"))
         hashes.append((await read_audit(database, tenant, "user_memory", str(added.id)))[-1].content_hash)
     assert hashes[0] != hashes[1]
 
@@ -162,10 +189,10 @@ async def test_c_7_forget_all_removes_what_is_published_and_why(
 
 
 async def test_only_memories_in_force_of_this_tenant_and_assistant(
-    database: Database, memories: Memories, publishing: Publishing, fact: UUID
+    database: Database, memories: Memories, publishing: Publishing, fact: UUID, keys: KeyFolder
 ) -> None:
-    await Roles(database, "t2").appoint_first_owner("sara", DAY_0)
-    foreign = (Publishing(database, "t1", "A2"), Publishing(database, "t2", "A1"))
+    await Roles(database, "t2", keys).appoint_first_owner("sara", DAY_0)
+    foreign = (Publishing(database, "t1", "A2", keys), Publishing(database, "t2", "A1", keys))
     for other in foreign:
         with pytest.raises(InputError, match="no memory"):
             await other.publish(fact, **by("sara"))

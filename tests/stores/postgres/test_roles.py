@@ -2,10 +2,12 @@
 
 import asyncio
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from recuerdo.state.errors import InputError, ScopeError
+from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans import SYSTEM
 from recuerdo.stores.postgres.approvals import AUTO
 from recuerdo.stores.postgres.audit import read_audit
@@ -16,8 +18,13 @@ NOW = datetime(2025, 12, 5, tzinfo=UTC)
 
 
 @pytest.fixture
-async def roles(database: Database) -> Roles:
-    roles = Roles(database, "t1")
+def keys(tmp_path: Path) -> KeyFolder:
+    return KeyFolder(tmp_path / "keys")
+
+
+@pytest.fixture
+async def roles(database: Database, keys: KeyFolder) -> Roles:
+    roles = Roles(database, "t1", keys)
     await roles.appoint_first_owner("olga", NOW)
     return roles
 
@@ -49,13 +56,15 @@ async def test_or_11_only_an_owner_grants(roles: Roles, role: str) -> None:
     assert await roles.role_of("olga") == "owner"
 
 
-async def test_or_6_roles_are_those_of_one_tenant(database: Database, roles: Roles) -> None:
-    assert await Roles(database, "t2").role_of("olga") == "user"
-    assert await Roles(database, "t2").all() == {}
+async def test_or_6_roles_are_those_of_one_tenant(database: Database, roles: Roles, keys: KeyFolder) -> None:
+    assert await Roles(database, "t2", keys).role_of("olga") == "user"
+    assert await Roles(database, "t2", keys).all() == {}
 
 
-async def test_the_first_owner_is_appointed_once_whoever_comes_at_the_same_time(database: Database) -> None:
-    roles = Roles(database, "t2")
+async def test_the_first_owner_is_appointed_once_whoever_comes_at_the_same_time(
+    database: Database, keys: KeyFolder
+) -> None:
+    roles = Roles(database, "t2", keys)
     tries = await asyncio.gather(
         *(roles.appoint_first_owner(name, NOW) for name in ("a", "b", "c")), return_exceptions=True
     )
