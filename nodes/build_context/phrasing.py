@@ -114,16 +114,15 @@ class Phrasing:
 
     def percent(self, value: Decimal) -> str:
         """A signed percentage with two decimals."""
-        return str(format_decimal(value, format="+#,##0.00;-#,##0.00", locale=self.locale)) + self._per_cent
+        return self._per_cent(value, "+#,##0.00;-#,##0.00")
 
     def share(self, value: Decimal) -> str:
         """A percentage of a whole, up to one decimal."""
-        return str(format_decimal(value, format="#,##0.#", locale=self.locale)) + self._per_cent
+        return self._per_cent(value, "#,##0.#")
 
-    @property
-    def _per_cent(self) -> str:
+    def _per_cent(self, value: Decimal, pattern: str) -> str:
         """The sign stands apart in Spanish and close in English (A-7)."""
-        return self.say("per_cent")
+        return self.say("per_cent", value=format_decimal(value, format=pattern, locale=self.locale))
 
     def local(self, instant: datetime) -> datetime:
         """The instant in the user's time zone."""
