@@ -192,6 +192,7 @@ def tells_the_profit(world: World) -> None:
 def thirty_messages(world: World) -> None:
     # A second conversation of the same course tells how long the 31st message must be.
     for conversation in (CONVERSATION, "conv-457"):
+        forget_memories(world)
         for number in range(15):
             text = "mi objetivo es 10% anual" if number == 1 else SMALL_TALK[number % 3] * 18
             world.say(text, conversation)
@@ -202,8 +203,17 @@ def thirty_messages(world: World) -> None:
 @given("se acerca el límite de tokens")
 def near_the_limit(world: World) -> None:
     words = 1000
+    forget_memories(world)
     tried = world.say(long_question(words), "conv-457").record.estimate["before"]
+    forget_memories(world)
     world.message = long_question(words + NEAR_THE_LIMIT - tried)
+
+
+def forget_memories(world: World) -> None:
+    """What one conversation taught would be recalled in the other, which then is longer than the first."""
+    for agent in world.agents[-1:]:
+        for memory in agent.run_sync(agent.memory.list(user=CARLOS)):
+            agent.run_sync(agent.memory.forget(memory.id, user=CARLOS))
 
 
 def long_question(words: int) -> str:
