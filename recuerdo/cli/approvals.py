@@ -8,7 +8,7 @@ import typer
 import yaml
 from rich.table import Table
 
-from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable
+from recuerdo.cli.console import checked_name, out, plain_text, print_json, printable, speaker
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant
 from recuerdo.state.sentences import load_sentences
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recuerdo.turn import Turn
 
 sentences = load_sentences(__package__, "approvals_sentences.yaml")
+_say = speaker(sentences)
 
 approvals_app = typer.Typer(
     name="approvals", help="What waits for a second person's decision.", no_args_is_help=True
@@ -197,10 +198,6 @@ def _turn(turn: "Turn") -> dict[str, Any]:
         "pending": str(turn.pending.id) if turn.pending else None,
         "record": turn.record.model_dump(mode="json"),
     }
-
-
-def _say(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())
 
 
 def _plain(value: Any) -> Any:

@@ -5,13 +5,13 @@ import logging
 import os
 import re
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.text import Text
 
 from recuerdo.state.errors import InputError
-from recuerdo.state.sentences import Sentence, load_sentences
+from recuerdo.state.sentences import Sentence, Sentences, load_sentences
 
 sentences = load_sentences(__package__)
 
@@ -25,9 +25,25 @@ def language() -> str:
     return "es" if next(filter(None, names), "").lower().startswith("es") else "en"
 
 
-def say(key: str, **values: object) -> str:
-    """One of the command line's own sentences, in the user's language."""
-    return sentences(key, **values).in_language(language())
+class Say(Protocol):
+    """Gives a sentence by its key, its places filled, in the user's language."""
+
+    def __call__(self, key: str, /, **values: object) -> str:
+        """The sentence ``key``."""
+        ...
+
+
+def speaker(table: Sentences) -> Say:
+    """Says what stands in ``table`` in the user's language."""
+
+    def say_one(key: str, /, **values: object) -> str:
+        return table(key, **values).in_language(language())
+
+    return say_one
+
+
+say = speaker(sentences)
+"""Says the command line's own sentences."""
 
 
 def out() -> Console:

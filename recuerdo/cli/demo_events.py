@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 from rich.panel import Panel
 from rich.rule import Rule
 
-from recuerdo.cli.console import language, out, plain_text, quiet_logs
+from recuerdo.cli.console import language, out, plain_text, quiet_logs, speaker
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
     from recuerdo.demo.events import Kept, Said, SessionBegan
 
 sentences = load_sentences(__package__, "demo_events_sentences.yaml")
+_say = speaker(sentences)
 
 
 def show_events() -> None:
@@ -67,7 +68,3 @@ def _show_kept(kept: "Kept") -> None:
         fields = ", ".join(f"{name}: {old} → {new}" for name, (old, new) in one.fields.items())
         console.print(plain_text(f"  {one.at:%Y-%m-%d %H:%M} {one.action} · {fields}"), soft_wrap=True)
     console.print(plain_text("\n" + _say("ends", tenant=DEMO_TENANT, assistant=event.assistant), "dim"))
-
-
-def _say(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rich.panel import Panel
 from rich.rule import Rule
 
-from recuerdo.cli.console import language, out, plain_text, printable, quiet_logs
+from recuerdo.cli.console import language, out, plain_text, printable, quiet_logs, speaker
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recuerdo.turn import Turn
 
 sentences = load_sentences(__package__, "demo_hotel_sentences.yaml")
+_say = speaker(sentences)
 
 
 def show_hotel() -> None:
@@ -83,7 +84,3 @@ def _show_evidence(evidence: "tuple[Evidence, ...]") -> None:
     for one in evidence:
         what = one.tool or one.data.get("rule") or ""
         console.print(printable(f"{one.at:%H:%M:%S} {one.kind} {what}"), markup=False, soft_wrap=True)
-
-
-def _say(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import checked_name, language, out, plain_text, print_json
+from recuerdo.cli.console import checked_name, out, plain_text, print_json, speaker
 from recuerdo.cli.options import AsJson, PlanName, Tenant
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from recuerdo.stores.postgres.eval_cases import CaseResult, EvalRun
 
 sentences = load_sentences(__package__, "learning_sentences.yaml")
+_say = speaker(sentences)
 
 
 def evaluate(
@@ -87,7 +88,3 @@ def _cells(result: "CaseResult") -> tuple[Any, ...]:
     told = "; ".join(_say(f"eval_{name}", what=what) for name, _, what in failures)
     state = plain_text(_say("passed"), "green") if result.passed else plain_text(_say("failed"), "red")
     return plain_text(result.case), state, plain_text(told)
-
-
-def _say(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())

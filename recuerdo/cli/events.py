@@ -16,11 +16,11 @@ from recuerdo.cli.console import (
     checked_name,
     complain,
     is_terminal,
-    language,
     out,
     plain_text,
     print_json,
     printable,
+    speaker,
 )
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant
 from recuerdo.state.errors import InputError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recuerdo.stores.postgres.key_events import OperatorFilter
 
 sentences = load_sentences(__package__, "events_sentences.yaml")
+_say = speaker(sentences)
 
 events_app = typer.Typer(name="events", help="Key events, for operators.", no_args_is_help=True)
 
@@ -303,7 +304,3 @@ def _write(path: Path, text: str) -> None:
 
 def _yaml(data: Any) -> str:
     return printable(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=110))
-
-
-def _say(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())

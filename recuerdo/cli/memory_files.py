@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from recuerdo.cli.console import checked_name, language, print_json
+from recuerdo.cli.console import checked_name, print_json, speaker
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant, User
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.state.sentences import load_sentences
 
 sentences = load_sentences(__package__, "memory_files_sentences.yaml")
+_said = speaker(sentences)
 
 DatabaseFile = Annotated[Path, typer.Argument(help="The SQLite file, usually memory.db.", metavar="FILE")]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace a file that is there.")]
@@ -86,7 +87,3 @@ def reindex(
         print_json({"indexed": done})
     else:
         print(_said("reindexed", count=done))
-
-
-def _said(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())

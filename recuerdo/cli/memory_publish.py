@@ -5,12 +5,15 @@ from uuid import UUID
 
 import typer
 
-from recuerdo.cli.console import checked_name, language, print_json
+from recuerdo.cli.console import checked_name, print_json, speaker
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
 
 sentences = load_sentences(__package__, "memory_publish_sentences.yaml")
+_say = speaker(sentences)
+
+_PUBLISHED, _WITHDRAWN = "published", "withdrawn"
 
 MemoryId = Annotated[str, typer.Argument(help="Id of a memory.", metavar="ID")]
 Actor = Annotated[str, typer.Option(help="Who decides: a supervisor or an owner.", metavar="NAME")]
@@ -33,13 +36,7 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """Make a memory permanent."""
-    from recuerdo.cli.session import Identity, open_stores
-
-    memory_id = _memory_id(memory)
-    checked_name("--actor", actor)
-    with open_stores(Identity(None, tenant, assistant, plan)) as agent:
-        agent.run_sync(agent.memory.publish(memory_id, actor=actor, reason=reason))
-    _say("published", memory_id, actor, as_json)
+    _decide(_PUBLISHED, memory, actor, reason, (tenant, assistant, plan), as_json=as_json)
 
 
 def withdraw(
@@ -52,22 +49,29 @@ def withdraw(
     as_json: AsJson = False,
 ) -> None:
     """Take a published memory out of use."""
+    _decide(_WITHDRAWN, memory, actor, reason, (tenant, assistant, plan), as_json=as_json)
+
+
+def _decide(
+    status: str,
+    memory: str,
+    actor: str,
+    reason: str,
+    where: tuple[str | None, str | None, str | None],
+    *,
+    as_json: bool,
+) -> None:
     from recuerdo.cli.session import Identity, open_stores
 
     memory_id = _memory_id(memory)
     checked_name("--actor", actor)
-    with open_stores(Identity(None, tenant, assistant, plan)) as agent:
-        agent.run_sync(agent.memory.withdraw(memory_id, actor=actor, reason=reason))
-    _say("withdrawn", memory_id, actor, as_json)
-
-
-def _say(status: str, memory_id: UUID, actor: str, as_json: bool) -> None:
+    with open_stores(Identity(None, *where)) as agent:
+        act = agent.memory.publish if status == _PUBLISHED else agent.memory.withdraw
+        agent.run_sync(act(memory_id, actor=actor, reason=reason))
     if as_json:
         print_json({"memory": str(memory_id), "status": status, "actor": actor})
-    elif status == "published":
-        print(sentences("published", memory=memory_id).in_language(language()))
     else:
-        print(sentences("withdrawn", memory=memory_id).in_language(language()))
+        print(_say(status, memory=memory_id))
 
 
 def _memory_id(text: str) -> UUID:

@@ -5,12 +5,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import complain, is_terminal, language, out, plain_text, print_json
+from recuerdo.cli.console import complain, is_terminal, out, plain_text, print_json, speaker
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant, User
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.state.sentences import load_sentences
 
 sentences = load_sentences(__package__, "memory_rights_sentences.yaml")
+_said = speaker(sentences)
 
 Item = Annotated[str, typer.Argument(help="Number in the list, key of a preference, or id of a memory.")]
 Text = Annotated[str, typer.Argument(help="The text, at most 4,000 characters.")]
@@ -141,7 +142,3 @@ def _table(rows: list[tuple[str, str]]) -> Table:
 
 def _shown(value: Any) -> str:
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _said(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable, quiet_logs
+from recuerdo.cli.console import (
+    checked_name,
+    language,
+    out,
+    plain_text,
+    print_json,
+    printable,
+    quiet_logs,
+    speaker,
+)
 from recuerdo.cli.desk import Actor
 from recuerdo.cli.options import AsJson, Tenant
 from recuerdo.state.errors import RecuerdoError, SettingsError
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
     from recuerdo.stores.packs import Pack, PackEntry, Packs, SealedPack
 
 sentences = load_sentences(__package__, "pack_sentences.yaml")
+_say = speaker(sentences)
 
 pack_app = typer.Typer(
     name="pack", help="Knowledge packs: rules that an agent must follow.", no_args_is_help=True
@@ -240,10 +250,6 @@ def _lines(path: str, old: str, new: str) -> list[str]:
 
 def _print(key: str, **values: object) -> None:
     print(printable(sentences(key, **values).in_language(language())))
-
-
-def _say(key: str) -> str:
-    return sentences(key).in_language(language())
 
 
 def _entry(entry: "PackEntry") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable
+from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable, speaker
 from recuerdo.cli.desk import at_desk
 from recuerdo.cli.options import AsJson, Tenant
 from recuerdo.state.sentences import load_sentences
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from recuerdo.stores.postgres.sweeps import Sweep
 
 sentences = load_sentences(__package__, "learning_sentences.yaml")
+_say = speaker(sentences)
 
 proposals_app = typer.Typer(
     name="proposals", help="What the Learning Hub suggests; people decide.", no_args_is_help=True
@@ -192,7 +193,3 @@ def _columns(*keys: str) -> Table:
     for key in keys:
         table.add_column(_say(key), overflow="fold")
     return table
-
-
-def _say(key: str, **values: object) -> str:
-    return sentences(key, **values).in_language(language())
