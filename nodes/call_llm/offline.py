@@ -2,18 +2,16 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 
+from recuerdo.nodes.call_llm.local import LocalModel
 from recuerdo.nodes.call_llm.prompt_facts import (
     HISTORY,
     REPLIES,
@@ -41,7 +39,7 @@ _BYTES_PER_TOKEN = 4
 _WORD_AND_SPACE = re.compile(r"\s*\S+\s*")
 
 
-class OfflineResponder(BaseChatModel):
+class OfflineResponder(LocalModel):
     """A chat model that quotes the lines of its prompt that answer the user's last message.
 
     It takes nothing from anywhere but the prompt, so a fact that is missing from the prompt is missing from
@@ -53,16 +51,6 @@ class OfflineResponder(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "recuerdo-offline"
-
-    def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Take tools as any chat model does, and leave them alone."""
-        return self
 
     def _generate(
         self,

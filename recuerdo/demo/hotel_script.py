@@ -2,20 +2,18 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any, Literal
 
 import yaml
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.messages.tool import tool_call_chunk
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict
 
+from recuerdo.nodes.call_llm.local import LocalModel
 from recuerdo.state.plan import Bilingual
 
 _RESERVATION = re.compile(r"\bR-[0-9A-F]{8}\b")
@@ -105,7 +103,7 @@ def load_hotel_script() -> HotelScript:
     return HotelScript.model_validate(raw)
 
 
-class ScriptedReceptionist(BaseChatModel):
+class ScriptedReceptionist(LocalModel):
     """Does for each message of the user, step by step, what ``steps`` has for it."""
 
     steps: Mapping[str, tuple[Step, ...]]
@@ -114,16 +112,6 @@ class ScriptedReceptionist(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "recuerdo-scripted-receptionist"
-
-    def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Take tools as any chat model does; which of them are called stands in the script."""
-        return self
 
     def _generate(
         self,

@@ -1,17 +1,15 @@
 """A chat model that says what was written for it: it builds a long conversation without a model."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool
+
+from recuerdo.nodes.call_llm.local import LocalModel
 
 
-class WrittenReplies(BaseChatModel):
+class WrittenReplies(LocalModel):
     """Gives to each message of the user the reply that ``replies`` has for it. It calls no tools."""
 
     replies: dict[str, str]
@@ -19,16 +17,6 @@ class WrittenReplies(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "recuerdo-written-replies"
-
-    def bind_tools(
-        self,
-        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | BaseTool],
-        *,
-        tool_choice: str | None = None,
-        **kwargs: Any,
-    ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Take tools as any chat model does, and leave them alone."""
-        return self
 
     def _generate(
         self,
