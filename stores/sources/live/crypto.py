@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
-from threading import Lock
 from typing import Any
 
 from recuerdo.state.errors import RecuerdoError, SettingsError
 from recuerdo.stores.sources.live.service import (
     TIMEOUT_SECONDS,
     Ask,
+    Library,
     LiveError,
     LiveSettings,
     answers,
@@ -87,49 +87,36 @@ def _quote(symbol: str, pair: str, ticker: Mapping[str, Any] | None, asked_at: d
     )
 
 
-class _Exchange:
-    """One exchange of ccxt as the boundary: opened at the first question, one question at a time."""
+class _Exchange(Library):
+    """One exchange of ccxt as the boundary."""
 
     def __init__(self, exchange: str) -> None:
+        super().__init__()
         self._name = exchange
-        self._client: Any = None
-        self._lock = Lock()
 
-    def __call__(self, pairs: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
-        # The library's session and its count of requests are not made for several threads.
-        with self._lock:
-            try:
-                return self._tickers(pairs)
-            except RecuerdoError:
-                raise
-            except Exception as error:
-                raise _said(error) from None
+    def open(self) -> Any:
+        """See Library."""
+        ccxt: Any = import_module("ccxt")
+        if self._name not in ccxt.exchanges:
+            raise SettingsError(sentences("exchange_unknown", service=SERVICE, name=self._name[:30]))
+        client = getattr(ccxt, self._name)({"timeout": int(TIMEOUT_SECONDS * 1000), "enableRateLimit": True})
+        # Numbers as the exchange wrote them, not as floats.
+        client.number = str
+        return client
 
-    def _tickers(self, pairs: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
-        if self._client is None:
-            self._client = _opened(self._name)
+    def ask(self, client: Any, names: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
+        """See Library."""
         # One unknown pair among many would be an error for all of them.
-        markets = self._client.load_markets()
-        known = [pair for pair in pairs if pair in markets]
-        tickers: Mapping[str, Mapping[str, Any] | None] = self._client.fetch_tickers(known) if known else {}
+        markets = client.load_markets()
+        known = [pair for pair in names if pair in markets]
+        tickers: Mapping[str, Mapping[str, Any] | None] = client.fetch_tickers(known) if known else {}
         return tickers
 
-
-def _opened(name: str) -> Any:
-    ccxt: Any = import_module("ccxt")
-    if name not in ccxt.exchanges:
-        raise SettingsError(sentences("exchange_unknown", service=SERVICE, name=name[:30]))
-    client = getattr(ccxt, name)({"timeout": int(TIMEOUT_SECONDS * 1000), "enableRateLimit": True})
-    # Numbers as the exchange wrote them, not as floats.
-    client.number = str
-    return client
-
-
-def _said(error: Exception) -> RecuerdoError:
-    """An error of the library in our words. Its own text may hold an address with what was asked."""
-    ccxt: Any = import_module("ccxt")
-    if isinstance(error, (ccxt.RateLimitExceeded, ccxt.DDoSProtection)):
-        return LiveError(sentences("rate_limited", service=SERVICE))
-    if isinstance(error, ccxt.NetworkError):
-        return LiveError(sentences("unreachable", service=SERVICE))
-    return LiveError(sentences("refused", service=SERVICE))
+    def in_our_words(self, error: Exception) -> RecuerdoError:
+        """See Library."""
+        ccxt: Any = import_module("ccxt")
+        if isinstance(error, (ccxt.RateLimitExceeded, ccxt.DDoSProtection)):
+            return LiveError(sentences("rate_limited", service=SERVICE))
+        if isinstance(error, ccxt.NetworkError):
+            return LiveError(sentences("unreachable", service=SERVICE))
+        return LiveError(sentences("refused", service=SERVICE))

@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any
 
 from pydantic import Field, SecretStr, ValidationError
@@ -43,6 +45,42 @@ class LiveSettings(BaseSettings):
     alpaca_key: SecretStr | None = Field(default=None, validation_alias="ALPACA_API_KEY_ID")
     alpaca_secret: SecretStr | None = Field(default=None, validation_alias="ALPACA_API_SECRET_KEY")
     crypto_exchange: str = Field(default="kraken", validation_alias="RECUERDO_CRYPTO_EXCHANGE")
+
+
+class Library(ABC):
+    """A service's library as the boundary: its client opened at the first question, one question at a time.
+
+    An error of the library becomes one of ours: its own text may hold keys, or an address with what was asked.
+    """
+
+    def __init__(self) -> None:
+        self._opened: Any = None
+        # The libraries' sessions and counts of requests are not made for several threads.
+        self._lock = Lock()
+
+    def __call__(self, names: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
+        """What the service answers; see ``Ask``."""
+        with self._lock:
+            try:
+                if self._opened is None:
+                    self._opened = self.open()
+                return self.ask(self._opened, names)
+            except RecuerdoError:
+                raise
+            except Exception as error:
+                raise self.in_our_words(error) from None
+
+    @abstractmethod
+    def open(self) -> Any:
+        """The library's client."""
+
+    @abstractmethod
+    def ask(self, client: Any, names: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
+        """One question to the service."""
+
+    @abstractmethod
+    def in_our_words(self, error: Exception) -> RecuerdoError:
+        """What to tell of an error of the library."""
 
 
 def require_extra(module: str, extra: str, service: str) -> None:

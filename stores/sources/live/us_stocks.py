@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
-from threading import Lock
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,6 +15,7 @@ from recuerdo.state.errors import RecuerdoError, SettingsError
 from recuerdo.stores.sources.live.service import (
     TIMEOUT_SECONDS,
     Ask,
+    Library,
     LiveError,
     LiveSettings,
     answers,
@@ -115,54 +115,41 @@ def _change(price: Decimal | None, closed: Decimal | None) -> Decimal | None:
     return ((price / closed - 1) * 100).quantize(_PERCENT_DIGITS)
 
 
-class _Snapshots:
-    """Alpaca's snapshots as the boundary: opened at the first question, one question at a time."""
+class _Snapshots(Library):
+    """Alpaca's snapshots as the boundary."""
 
     def __init__(self, key: SecretStr, secret: SecretStr) -> None:
+        super().__init__()
         self._key, self._secret = key, secret
-        self._client: Any = None
-        self._lock = Lock()
 
-    def __call__(self, tickers: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
-        # The library's session is not made for several threads.
-        with self._lock:
-            try:
-                return self._snapshots(tickers)
-            except RecuerdoError:
-                raise
-            except Exception as error:
-                raise _said(error) from None
+    def open(self) -> Any:
+        """See Library."""
+        library: Any = import_module("alpaca.data.historical.stock")
 
-    def _snapshots(self, tickers: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
-        if self._client is None:
-            self._client = _opened(self._key, self._secret)
+        class _Client(library.StockHistoricalDataClient):  # type: ignore[misc]
+            """With a time-out, which the library has none of, and without its waiting when it is refused."""
+
+            def _one_request(self, method: str, url: str, opts: dict[str, Any], retry: int) -> Any:
+                return super()._one_request(method, url, {**opts, "timeout": TIMEOUT_SECONDS}, 0)
+
+        return _Client(self._key.get_secret_value(), self._secret.get_secret_value(), raw_data=True)
+
+    def ask(self, client: Any, names: Sequence[str]) -> Mapping[str, Mapping[str, Any] | None]:
+        """See Library."""
         requests: Any = import_module("alpaca.data.requests")
-        request = requests.StockSnapshotRequest(symbol_or_symbols=list(tickers))
-        found: Mapping[str, Mapping[str, Any] | None] = self._client.get_stock_snapshot(request)
+        request = requests.StockSnapshotRequest(symbol_or_symbols=list(names))
+        found: Mapping[str, Mapping[str, Any] | None] = client.get_stock_snapshot(request)
         return found
 
-
-def _opened(key: SecretStr, secret: SecretStr) -> Any:
-    library: Any = import_module("alpaca.data.historical.stock")
-
-    class _Client(library.StockHistoricalDataClient):  # type: ignore[misc]
-        """With a time-out, which the library has none of, and without its waiting when it is refused."""
-
-        def _one_request(self, method: str, url: str, opts: dict[str, Any], retry: int) -> Any:
-            return super()._one_request(method, url, {**opts, "timeout": TIMEOUT_SECONDS}, 0)
-
-    return _Client(key.get_secret_value(), secret.get_secret_value(), raw_data=True)
-
-
-def _said(error: Exception) -> RecuerdoError:
-    """An error of the library in our words. Its own text may hold an address with what was asked."""
-    library: Any = import_module("alpaca.common.exceptions")
-    http: Any = import_module("requests.exceptions")
-    status = error.status_code if isinstance(error, library.APIError) else None
-    if status in (401, 403):
-        return SettingsError(sentences("keys_refused", service=SERVICE))
-    if status == 429:
-        return LiveError(sentences("rate_limited", service=SERVICE))
-    if isinstance(error, http.RequestException) or (status and status >= 500):
-        return LiveError(sentences("unreachable", service=SERVICE))
-    return LiveError(sentences("refused", service=SERVICE))
+    def in_our_words(self, error: Exception) -> RecuerdoError:
+        """See Library."""
+        library: Any = import_module("alpaca.common.exceptions")
+        http: Any = import_module("requests.exceptions")
+        status = error.status_code if isinstance(error, library.APIError) else None
+        if status in (401, 403):
+            return SettingsError(sentences("keys_refused", service=SERVICE))
+        if status == 429:
+            return LiveError(sentences("rate_limited", service=SERVICE))
+        if isinstance(error, http.RequestException) or (status and status >= 500):
+            return LiveError(sentences("unreachable", service=SERVICE))
+        return LiveError(sentences("refused", service=SERVICE))
