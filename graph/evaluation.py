@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from recuerdo.graph.turn import TurnContext, TurnGraph, build_turn_graph
+from recuerdo.graph.turn import TurnContext, TurnGraph, build_turn_graph, steps_at_most
 from recuerdo.nodes.build_context.history import READ_ONLY, split_present
 from recuerdo.nodes.services import Services, Toolbox
 from recuerdo.state.folding import comparable, plain
@@ -21,9 +21,6 @@ from recuerdo.stores.postgres.eval_cases import CaseResult
 
 sentences = load_sentences(__package__, "evaluation_sentences.yaml")
 
-_STEPS_PER_TOOL_ROUND = 6
-_STEPS_BESIDE = 10
-
 
 async def try_case(services: Services, case: EvalCase, tenant: str, assistant: str) -> CaseResult:
     """Send the case's conversation and judge the turn that answers it.
@@ -33,10 +30,9 @@ async def try_case(services: Services, case: EvalCase, tenant: str, assistant: s
     """
     graph = _trial_graph(_harmless(services))
     thread = f"eval-{uuid4()}"
-    rounds = services.plan.limits.tool_rounds + 1
     config: RunnableConfig = {
         "configurable": {"thread_id": thread},
-        "recursion_limit": _STEPS_PER_TOOL_ROUND * rounds + _STEPS_BESIDE,
+        "recursion_limit": steps_at_most(services.plan),
     }
     message = HumanMessage(_as_one(case.messages, services.plan.language), id=str(uuid4()))
     state: Any = await graph.ainvoke(

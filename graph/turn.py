@@ -21,6 +21,7 @@ from recuerdo.nodes.run_tools import run_tools
 from recuerdo.nodes.services import Services
 from recuerdo.nodes.update_memory import update_memory
 from recuerdo.state.errors import InputError
+from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
 from recuerdo.state.turn import Mode, TurnState, TurnUpdate
 
@@ -28,6 +29,9 @@ sentences = load_sentences(__package__)
 
 TICKET = "recuerdo_ticket"
 """Key in ``configurable`` under which an agent passes the reservation that its turn runs under."""
+
+_STEPS_PER_TOOL_ROUND = 6
+_STEPS_BESIDE = 10
 
 Provide = Callable[[], Awaitable[Services]]
 """Gives the services of the running event loop."""
@@ -72,6 +76,11 @@ def build_turn_graph(provide: Provide, checkpointer: BaseCheckpointSaver[str] | 
     graph.add_edge("run_tools", "build_context")
     graph.add_edge("update_memory", END)
     return graph.compile(checkpointer=checkpointer, name="recuerdo")
+
+
+def steps_at_most(plan: Plan) -> int:
+    """Graph steps of a turn with all its tool rounds, compressions included: bounds its recursion."""
+    return _STEPS_PER_TOOL_ROUND * (plan.limits.tool_rounds + 1) + _STEPS_BESIDE
 
 
 def _bound(node: Node, provide: Provide) -> Callable[..., Awaitable[TurnUpdate]]:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
-from recuerdo.graph.turn import TICKET, TurnContext
+from recuerdo.graph.turn import TICKET, TurnContext, steps_at_most
 from recuerdo.level_1 import Level1, read_level_1
 from recuerdo.nodes.build_context.history import shortened, split_present
 from recuerdo.nodes.call import Call, Caller
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from recuerdo.agent import Agent
 
 sentences = load_sentences(__package__)
-
-STEPS_PER_TOOL_ROUND = 6
-"""Graph steps of one pass of the tool loop, compression included; bounds the recursion of a turn."""
 
 _NEWEST_CHECKPOINTS = 20
 """How many are looked through for one that waits: a bare graph may have written others over it."""
@@ -136,10 +133,9 @@ class TurnRun:
         return TurnState(messages=[HumanMessage(self._text, id=str(uuid4()))])
 
     def _config(self) -> RunnableConfig:
-        rounds = self._agent.services.plan.limits.tool_rounds + 1
         return {
             "configurable": {"thread_id": self.thread, TICKET: self._ticket},
-            "recursion_limit": STEPS_PER_TOOL_ROUND * rounds + 10,
+            "recursion_limit": steps_at_most(self._agent.services.plan),
         }
 
     def _take(self, updates: dict[str, Any]) -> None:

@@ -172,6 +172,18 @@ async def index_waiting(database: Database, index: VectorIndex, embedder: Embedd
         raise error
 
 
+async def index_at_once(
+    database: Database, index: VectorIndex, embedder: Embedder, written: Sequence[WaitingVector]
+) -> None:
+    """Bring what was just written into the index when it can be; else it waits for the worker."""
+    if not written:
+        return
+    try:
+        await index_vectors(database, index, embedder, written)
+    except StoreError as error:
+        _log.warning("vectors wait for the worker: %s", type(error).__name__)
+
+
 async def index_vectors(
     database: Database, index: VectorIndex, embedder: Embedder, waiting: Sequence[WaitingVector]
 ) -> int:

@@ -27,11 +27,6 @@ MOST_QUOTES = 15
 _IMPACT = ("low", "medium", "high")
 
 
-def market_blocks(data: Gathered, count: CountTokens) -> list[Block]:
-    """Everything of the market that this turn may show."""
-    return [block for build in MARKET_PARTS.values() for block in build(data, count)]
-
-
 def _state(data: Gathered, count: CountTokens) -> list[Block]:
     now = _now(data)
     main = _statuses([data.market], data) if data.market else []

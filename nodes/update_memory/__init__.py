@@ -12,12 +12,12 @@ from recuerdo.nodes.update_memory.learn import Lesson, learn
 from recuerdo.nodes.update_memory.record import build_record
 from recuerdo.nodes.update_memory.saving import decide_saving, keep_command, with_notices
 from recuerdo.nodes.update_memory.topics import update_topics
-from recuerdo.nodes.update_memory.vectors import index_memories
 from recuerdo.nodes.update_memory.window import move_window
 from recuerdo.state.rounds import chat_count
 from recuerdo.state.turn import TurnState, TurnUpdate, Work
 from recuerdo.state.usage import usage_of
 from recuerdo.stores.postgres.turns import NewMessage, TurnOutcome
+from recuerdo.stores.worker import index_at_once
 
 
 async def update_memory(state: TurnState, call: Call) -> TurnUpdate:
@@ -70,7 +70,8 @@ async def _finish(
             unfollowed=lesson.unfollowed,
         )
     )
-    await index_memories(call, waiting)
+    services = call.services
+    await index_at_once(services.database, services.index, services.embedder, waiting)
 
 
 async def _close_failed(state: TurnState, call: Call) -> TurnUpdate:

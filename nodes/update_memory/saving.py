@@ -20,11 +20,11 @@ from recuerdo.nodes.run_tools.memory_tool.operations import NOTE
 from recuerdo.nodes.update_memory.command import commanded_text, read_command, sentences
 from recuerdo.nodes.update_memory.learn import Lesson
 from recuerdo.nodes.update_memory.proposals import to_ask
-from recuerdo.nodes.update_memory.vectors import index_memories
 from recuerdo.state.folding import folded, plain
 from recuerdo.state.sentences import Sentence
 from recuerdo.state.turn import PendingMemory, TurnInfo, TurnState, Work
 from recuerdo.stores.postgres.memories import MemoryChanges, NewMemory, write_memories
+from recuerdo.stores.worker import index_at_once
 
 # Where a clause ends. An apostrophe does not: "don't" is one word.
 _CLAUSE_END = re.compile(r"[^\w\s']+|\n")
@@ -78,7 +78,8 @@ async def keep_command(turn: TurnInfo, call: Call) -> None:
             services.clock(),
             UUID(turn["id"]),
         )
-    await index_memories(call, waiting)
+    services = call.services
+    await index_at_once(services.database, services.index, services.embedder, waiting)
 
 
 def with_notices(reply: AnyMessage, notices: Sequence[Sentence], work: Work, call: Call) -> AnyMessage:

@@ -24,7 +24,7 @@ from recuerdo.stores.postgres.revisions import Revision
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import without_sensitive
 from recuerdo.stores.recall.search import Recall, Recalled
-from recuerdo.stores.worker import index_vectors
+from recuerdo.stores.worker import index_at_once
 
 _log = logging.getLogger(__name__)
 
@@ -157,12 +157,7 @@ class PostgresMemories:
         return dict(zip(texts, embeddings, strict=True))
 
     async def _index_at_once(self, written: Sequence[WaitingVector]) -> None:
-        if not written:
-            return
-        try:
-            await index_vectors(self._database, self._index, self._embedder, written)
-        except StoreError as error:
-            _log.warning("vectors wait for the worker: %s", type(error).__name__)
+        await index_at_once(self._database, self._index, self._embedder, written)
 
     async def _delete_vectors(self, ids: Sequence[UUID]) -> None:
         """At once when it can; else the worker does it, and until then no row gives them."""

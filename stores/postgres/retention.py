@@ -69,11 +69,6 @@ class Forgotten:
     assistants: Sequence[str]
 
 
-async def forget_all(database: Database, tenant: str, user: str, at: datetime) -> int:
-    """As :func:`forget_user`; returns how many memories, preferences and symbols there were."""
-    return (await forget_user(database, tenant, user, at)).remembered
-
-
 async def forget_user(database: Database, tenant: str, user: str, at: datetime) -> Forgotten:
     """Delete everything of the user, with every assistant: all of it, or nothing (IM-43).
 

@@ -13,7 +13,7 @@ from recuerdo.stores.chroma import Hit, MemoryIndex, NoIndex, VectorItem
 from recuerdo.stores.embeddings import BundledEmbedder
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.memories import Memories, NewMemory, write_memories
-from recuerdo.stores.postgres.retention import delete_expired, forget_all
+from recuerdo.stores.postgres.retention import delete_expired, forget_user
 from recuerdo.stores.postgres.turns import NewTurn, TurnLog
 from recuerdo.stores.recall import search
 from recuerdo.stores.recall.analysis import analyse, query_terms
@@ -359,7 +359,7 @@ async def test_fault_8_deleted_does_not_come_back_while_its_vector_is_in_the_ind
     gone, _ = await any_path.add("el RSI olvidado", "el RSI que queda")
     await Memories(any_path.database, "t1").forget(gone, "A1", "u1", NOW)
     assert await any_path.find("RSI") == ["el RSI que queda"]
-    await forget_all(any_path.database, "t1", "u1", NOW)
+    await forget_user(any_path.database, "t1", "u1", NOW)
     assert await any_path.find("RSI") == []
 
 

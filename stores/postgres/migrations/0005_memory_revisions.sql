@@ -72,10 +72,11 @@ alter table recuerdo.memory_audit
     add column previous_status text,
     add column new_status text;
 
-create function recuerdo.refuse_audit_change() returns trigger language plpgsql as $$
+-- For every table that only grows.
+create function recuerdo.refuse_change() returns trigger language plpgsql as $$
 begin
-    raise exception 'entries of recuerdo.% cannot be changed', tg_table_name;
+    raise exception 'the rows of recuerdo.% are immutable: they cannot be changed', tg_table_name;
 end
 $$;
 create trigger grows_only before update or delete or truncate on recuerdo.memory_audit
-    for each statement execute function recuerdo.refuse_audit_change();
+    for each statement execute function recuerdo.refuse_change();

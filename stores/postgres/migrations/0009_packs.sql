@@ -24,11 +24,6 @@ create table recuerdo.pack_signatures (
     foreign key (tenant, name, pin) references recuerdo.packs
 );
 
-create function recuerdo.refuse_change() returns trigger language plpgsql as $$
-begin
-    raise exception 'the rows of recuerdo.% are immutable', tg_table_name;
-end
-$$;
 create trigger immutable before update or delete or truncate on recuerdo.packs
     for each statement execute function recuerdo.refuse_change();
 create trigger immutable before update or delete or truncate on recuerdo.pack_signatures

@@ -6,13 +6,19 @@ from typing import Any
 
 from recuerdo.nodes.build_context.asked import asked_kinds
 from recuerdo.nodes.build_context.gathered import Gathered
-from recuerdo.state.blocks import Block
+from recuerdo.nodes.build_context.market import MARKET_PARTS
+from recuerdo.state.blocks import Block, CountTokens
 from recuerdo.stores.sources.calendar import MarketStatus
 from recuerdo.stores.sources.rows import Alert, CourseProgress, Position, Profile, Quote
 from recuerdo.stores.tokens import TokenCounter
 
 NOW = datetime.fromisoformat("2025-12-05T10:30:00-06:00")
 count = TokenCounter().count
+
+
+def market_blocks(data: Gathered, count: CountTokens) -> list[Block]:
+    """Everything of the market."""
+    return [block for build in MARKET_PARTS.values() for block in build(data, count)]
 
 
 def profile(**changes: Any) -> Profile:

@@ -6,11 +6,11 @@ from typing import Any
 from recuerdo.nodes.build_context.document import context_document
 from recuerdo.nodes.build_context.gathered import Gathered
 from recuerdo.nodes.build_context.instructions import instruction_blocks
-from recuerdo.nodes.build_context.market import MOST_OTHER_QUOTES, MOST_QUOTES, market_blocks
+from recuerdo.nodes.build_context.market import MOST_OTHER_QUOTES, MOST_QUOTES
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.sources.calendar import MarketStatus
 from recuerdo.stores.sources.rows import EconomicEvent
-from tests.nodes.build_context.enrichment import NOW, count, gathered, lines, opened, quote
+from tests.nodes.build_context.enrichment import NOW, count, gathered, lines, market_blocks, opened, quote
 
 MONDAY = datetime.fromisoformat("2025-12-08T14:30:00+00:00")
 

@@ -10,7 +10,7 @@ from recuerdo.stores.chroma import MemoryIndex
 from recuerdo.stores.memory_store.namespaces import memories_namespace
 from recuerdo.stores.memory_store.opening import InMemoryStore, TenantStores, store_embedder
 from recuerdo.stores.postgres.database import Database
-from recuerdo.stores.postgres.retention import forget_all
+from recuerdo.stores.postgres.retention import forget_user
 from recuerdo.stores.postgres.store_items import PostgresItems, delete_expired_items
 from recuerdo.stores.worker import Worker
 from tests.stores.memory_store.conftest import (
@@ -144,7 +144,7 @@ async def test_im_43_forget_all_takes_the_items_of_that_user_and_no_others(
     for namespace in (ANA, ben):
         await store.aput(namespace, "m", {"content": "likes tea"})
         await store.aput(("prefs", namespace[2]), "p", {"theme": "dark"})
-    await forget_all(database, TENANT, "ana@mail.example", clock.now)
+    await forget_user(database, TENANT, "ana@mail.example", clock.now)
     assert await store.asearch(ANA) == await store.asearch(("prefs", ANA[2])) == []
     assert len(await store.asearch(ben)) == len(await store.asearch(("prefs", "ben"))) == 1
     await store.aclose()

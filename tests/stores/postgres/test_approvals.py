@@ -23,7 +23,7 @@ from recuerdo.stores.postgres.evidence import (
     delete_expired_evidence,
 )
 from recuerdo.stores.postgres.governance_audit import GovernanceAudit
-from recuerdo.stores.postgres.retention import forget_all
+from recuerdo.stores.postgres.retention import forget_user
 from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.postgres.tool_calls import NewToolCall, ToolCalls
 from recuerdo.stores.postgres.turns import NewTurn, Reservation, TurnLog
@@ -166,7 +166,7 @@ async def test_im_43_forgetting_the_user_takes_requests_calls_and_evidence_along
     calls = ToolCalls(database, "t1")
     await calls.claim(NewToolCall(uuid4(), run, "place_order", "foreign", NOW))
     await approvals.request([asked(run)])
-    await forget_all(database, "t1", str(run.user), NOW)
+    await forget_user(database, "t1", str(run.user), NOW)
     assert await approvals.list() == [] and await calls.of_turn(run.turn) == []
     assert await EvidenceLog(database, "t1").list(NOW) == []
 
@@ -345,7 +345,7 @@ async def test_im_43_objections_stay_without_the_user_who_is_forgotten(
     await approvals.decide(others, "approve", actor="sara", at=NOW)
     await TurnLog(database, "t1").fail(run.turn, NOW, "gone")
     assert run.user is not None
-    await forget_all(database, "t1", run.user, NOW)
+    await forget_user(database, "t1", run.user, NOW)
     found = [one for one in await EvidenceLog(database, "t1").list(NOW) if one.user is None]
     (kept,) = found
     assert (kept.kind, kept.tool, kept.plan) == ("approval_decided", "apply_discount", run.plan)

@@ -12,7 +12,7 @@ from recuerdo.stores.postgres.checkpoints import open_saver, prune, remove_lefto
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.memories import Memories, NewMemory, waiting_vectors
 from recuerdo.stores.postgres.preferences import PreferenceChange, Preferences
-from recuerdo.stores.postgres.retention import delete_expired, forget_all
+from recuerdo.stores.postgres.retention import delete_expired, forget_user
 from recuerdo.stores.postgres.turns import fail_abandoned
 
 from .conftest import NOW
@@ -134,5 +134,5 @@ async def test_or_6_an_owner_who_is_no_superuser_can_run_everything(owned: Datab
     assert len(await waiting_vectors(owned, limit=10)) == 2
     await open_saver(owned)
     assert (await prune(owned), await remove_leftovers(owned), await fail_abandoned(owned, NOW)) == (0, 0, 0)
-    assert await forget_all(owned, "A", "user-123", NOW) == 2
+    assert (await forget_user(owned, "A", "user-123", NOW)).remembered == 2
     assert await delete_expired(owned, NOW + timedelta(days=91), actor="worker") == 2

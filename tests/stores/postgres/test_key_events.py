@@ -22,7 +22,7 @@ from recuerdo.state.key_events import (
 from recuerdo.stores.memory_store.events import InMemoryKeyEvents, KeptEvents, KeyEvents
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.key_events import OperatorEvents, OperatorFilter, PostgresKeyEvents
-from recuerdo.stores.postgres.retention import forget_all
+from recuerdo.stores.postgres.retention import forget_user
 
 DAY_0 = datetime(2025, 12, 5, 16, 30, tzinfo=UTC)
 U_IN_S1, U_IN_S2 = Owner("U", "S1"), Owner("U", "S2")
@@ -409,7 +409,7 @@ async def test_forgetting_a_user_takes_his_events_with_their_history_and_nobody_
     events = PostgresKeyEvents(database, "t1", "A1")
     gone, kept = await add(events), await add(events, V)
     await events.update(U_IN_S1, gone.id, EventChange(summary="Devuelto"), by(U_IN_S1))
-    await forget_all(database, "t1", "U", later(days=1))
+    await forget_user(database, "t1", "U", later(days=1))
     assert await events.get(U_IN_S1, gone.id, later(days=1)) is None
     assert await events.get(V, kept.id, later(days=1)) == kept
     async with database.tenant("t1") as connection:

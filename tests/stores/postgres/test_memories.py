@@ -15,7 +15,7 @@ from recuerdo.stores.postgres.memories import (
     waiting_vectors,
 )
 from recuerdo.stores.postgres.preferences import PreferenceChange, Preferences
-from recuerdo.stores.postgres.retention import delete_expired, forget_all
+from recuerdo.stores.postgres.retention import delete_expired, forget_user
 
 DAY_0 = datetime(2025, 12, 5, tzinfo=UTC)
 LAST_SECOND = timedelta(seconds=-1)
@@ -124,7 +124,7 @@ async def test_c_11_missing_scope_is_refused(database: Database, memories: Memor
         with pytest.raises(ScopeError):
             await memories.nearest(assistant, user, [1.0], "e", DAY_0, 5)
     with pytest.raises(ScopeError):
-        await forget_all(database, "t1", "", DAY_0)
+        await forget_user(database, "t1", "", DAY_0)
     with pytest.raises(ScopeError):
         await Preferences(database, "t1").all("", DAY_0)
 
@@ -140,7 +140,7 @@ async def test_im_43_fault_7_forget_all_of_one_user(database: Database, memories
     await add(memories, user="u1")
     await add(memories, user="u2")
     await Preferences(database, "t1").set("u1", PreferenceChange("k", "secret", "q", None, "es"), DAY_0)
-    assert await forget_all(database, "t1", "u1", DAY_0) == 2
+    assert (await forget_user(database, "t1", "u1", DAY_0)).remembered == 2
     assert await memories.all("A1", "u1", DAY_0) == []
     assert await Preferences(database, "t1").all("u1", DAY_0) == {}
     assert len(await memories.all("A1", "u2", DAY_0)) == 1

@@ -19,7 +19,6 @@ from recuerdo.stores.postgres.retention import (
     NOT_FORGOTTEN,
     Forgotten,
     delete_expired,
-    forget_all,
     forget_user,
 )
 from recuerdo.stores.postgres.turns import TurnLog
@@ -153,7 +152,7 @@ async def test_fault_19_naive_dates_never_reach_the_tables(database: Database, m
         lambda: memories.nearest("A1", "u1", [1.0], "e", naive, 3),
         lambda: memories.search_rows("A1", "u1", naive, "e", 3),
         lambda: delete_expired(database, naive, actor="worker"),
-        lambda: forget_all(database, "t1", "u1", naive),
+        lambda: forget_user(database, "t1", "u1", naive),
     ):
         with pytest.raises(InputError, match="time zone"):
             await call()
@@ -256,7 +255,7 @@ async def test_im_43_c_17_fault_7_nothing_of_the_forgotten_is_left_and_the_other
         database, "select string_agg(kept::text, ' ') as texts from recuerdo.memory_audit kept"
     )
     assert "XXX" not in audit["texts"]
-    assert await forget_all(database, "t1", other, NOW) == 5
+    assert (await forget_user(database, "t1", other, NOW)).remembered == 5
     # What is left is of the other tenant.
     assert set(await rows_of(database, "XXX")) == {"user_memory"}
 
@@ -269,7 +268,7 @@ async def test_et_24_a_users_data_can_be_located_apart(database: Database, lived
             user,
         )
         assert rows == [{"tenant": "t1", "user_id": user}]
-    await forget_all(database, "t1", lived_in[0], NOW)
+    await forget_user(database, "t1", lived_in[0], NOW)
     left = await query(database, "select distinct user_id from recuerdo.user_memory where tenant = 't1'")
     assert left == [{"user_id": lived_in[1]}]
 
@@ -281,10 +280,10 @@ async def test_im_43_while_a_turn_runs_nothing_is_forgotten(
     turn = new_turn()
     await log.begin(turn, lease=LEASE, wait=AT_ONCE)
     with pytest.raises(BusyError):
-        await forget_all(database, "t1", "user-123", NOW)
+        await forget_user(database, "t1", "user-123", NOW)
     assert await memories.count("A1", "user-123", DAY_0) == 1
     await log.fail(turn.id, NOW, "x")
-    assert await forget_all(database, "t1", "user-123", NOW) == 1
+    assert (await forget_user(database, "t1", "user-123", NOW)).remembered == 1
 
 
 async def test_im_43_every_table_says_whether_forgetting_a_user_reaches_it(database: Database) -> None:

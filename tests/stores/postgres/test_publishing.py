@@ -18,7 +18,7 @@ from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.memories import Memories, MemoryWriter, NewMemory
 from recuerdo.stores.postgres.publishing import Publishing
-from recuerdo.stores.postgres.retention import delete_expired, forget_all
+from recuerdo.stores.postgres.retention import delete_expired, forget_user
 from recuerdo.stores.postgres.roles import Roles
 
 DAY_0 = datetime(2025, 12, 5, tzinfo=UTC)
@@ -183,7 +183,7 @@ async def test_c_7_forget_all_removes_what_is_published_and_why(
     database: Database, memories: Memories, publishing: Publishing, fact: UUID
 ) -> None:
     await publishing.publish(fact, **by("sara", reason="RAZONES"))
-    await forget_all(database, "t1", "u1", DAY_0)
+    await forget_user(database, "t1", "u1", DAY_0)
     assert await memories.get([fact], "A1", "u1", DAY_0) == []
     assert await publishing.publications(fact) == []
 

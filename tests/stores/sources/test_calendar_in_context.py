@@ -7,10 +7,10 @@ import pytest
 
 from recuerdo.nodes.build_context.document import context_document
 from recuerdo.nodes.build_context.gathered import Gathered
-from recuerdo.nodes.build_context.market import market_blocks
 from recuerdo.stores.sources.calendar import MarketCalendar
 from recuerdo.stores.sources.rows import Profile
 from recuerdo.stores.tokens import TokenCounter
+from tests.nodes.build_context.enrichment import market_blocks
 
 FRIDAY = datetime.fromisoformat("2025-12-05T10:30:00-06:00")
 SATURDAY = datetime.fromisoformat("2025-12-06T11:00:00-06:00")
