@@ -23,7 +23,7 @@ from recuerdo.state.errors import BusyError, InputError, ModelError
 from recuerdo.state.key_events import EventFilter, KeyEvent, Owner
 from recuerdo.state.plan import EventType, Extraction, KeyEventSettings, Learning, Plan
 from recuerdo.stores.plans import load_plan
-from recuerdo.stores.postgres.key_events import PostgresKeyEvents
+from recuerdo.stores.postgres.key_events import PostgresKeyEvents, extraction
 from recuerdo.stores.postgres.key_events.extraction import ExtractionLog, Reading
 from recuerdo.stores.worker import Worker
 from tests.fake_openai import FakeOpenAI, text, tool_calls
@@ -339,6 +339,32 @@ async def test_la_26_of_two_workers_at_once_one_reads(open_agent: OpenAgent, clo
     assert sum(await asyncio.gather(*(work(agent) for agent in agents * 2))) == 1
     assert len(await all_of(agents[0])) == 1
     assert sum(len(agent.services.model.asked) for agent in agents) == 1  # type: ignore[attr-defined]
+
+
+async def test_la_26_what_was_read_until_the_lease_came_free_is_not_read_again(
+    open_agent: OpenAgent, clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await open_agent(model=supporting(), plan=plan_with())
+    await say(agent, SAID)
+    clock.forward(minutes=5)
+    log = ExtractionLog(
+        agent.services.database,
+        TENANT,
+        agent.assistant,
+        PostgresKeyEvents(agent.services.database, TENANT, agent.assistant),
+    )
+    unread = extraction._unread
+
+    async def read_by_another_meanwhile(connection: Any, values: dict[str, Any]) -> Any:
+        waiting = await unread(connection, values)
+        monkeypatch.setattr(extraction, "_unread", unread)
+        assert await work(agent) == 1
+        return waiting
+
+    monkeypatch.setattr(extraction, "_unread", read_by_another_meanwhile)
+    assert await log.claim("S1") is None
+    await say(agent, "¿Ya salió?")
+    assert await log.claim("S1") is not None, "nobody holds it"
 
 
 async def test_la_26_the_worker_runs_it_as_one_of_its_jobs(

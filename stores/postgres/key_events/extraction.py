@@ -259,13 +259,17 @@ class ExtractionLog:
         values = {"tenant": self._tenant, "conversation": conversation, "lease": lease, "holder": holder}
         async with self._database.tenant(self._tenant) as connection:
             row = await _conversation(connection, values)
-            spoken = await _unread(connection, values)
-            if row is None or row["assistant"] != self._assistant or not spoken:
+            if row is None or row["assistant"] != self._assistant or not await _unread(connection, values):
                 return None
             cursor = await connection.execute(_CLAIM, values)
             taken = await cursor.fetchone()
             if taken is None:
                 raise BusyError(_sentences("conversation_being_read"))
+            # Once more under the lease: whoever held it until just now may have read them.
+            spoken = await _unread(connection, values)
+            if not spoken:
+                await _give_up(connection, values)
+                return None
             owner = Owner(row["user"], conversation)
             return Claimed(conversation, owner, row["language"], spoken, holder, taken["failures"])
 
@@ -361,15 +365,20 @@ async def _mark(connection: Connection, values: dict[str, Any], turns: Sequence[
     )
     if len(await cursor.fetchall()) != len(turns):
         return False
-    cursor = await connection.execute(
-        "delete from recuerdo.event_extraction_leases"
-        " where tenant = %(tenant)s and conversation = %(conversation)s and holder = %(holder)s",
-        values,
-    )
-    if not cursor.rowcount:
+    if not await _give_up(connection, values):
         return False
     await connection.execute(
         "update recuerdo.turns set events_unread = false where tenant = %(tenant)s and id = any(%(turns)s)",
         values,
     )
     return True
+
+
+async def _give_up(connection: Connection, values: dict[str, Any]) -> bool:
+    """Free the conversation; False when it is no longer this reader's."""
+    cursor = await connection.execute(
+        "delete from recuerdo.event_extraction_leases"
+        " where tenant = %(tenant)s and conversation = %(conversation)s and holder = %(holder)s",
+        values,
+    )
+    return bool(cursor.rowcount)
