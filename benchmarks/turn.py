@@ -1,5 +1,7 @@
 """What one turn costs beside the model, how fast a warm installation starts, and what stays in memory.
 
+A turn is measured as the graph runs it, node by node, and as an app sends it.
+
 ``recuerdo bench turn [--json]``. Everything runs on this machine in a data folder of its own.
 """
 
@@ -50,8 +52,10 @@ async def _turns() -> dict[str, Any]:
         await load_sample(agent.services, agent.services.settings.tenant, datetime.now(UTC))
         for place in range(WARM_UP):
             await _timed_turn(agent, place)
-        totals, nodes = [], defaultdict(list)
+        totals, sent, nodes = [], [], defaultdict(list)
         for place in range(TURNS):
+            # Alternating, so that a busy moment of the machine falls on both.
+            sent.append(await _timed_send(agent, place))
             total, per_node = await _timed_turn(agent, place)
             totals.append(total)
             for name, spent in per_node.items():
@@ -60,6 +64,8 @@ async def _turns() -> dict[str, Any]:
             "turns": TURNS,
             "turn_ms_p50": _percentile(totals, 50),
             "turn_ms_p95": _percentile(totals, 95),
+            "send_ms_p50": _percentile(sent, 50),
+            "send_ms_p95": _percentile(sent, 95),
             "node_ms_p50": {name: _percentile(spent, 50) for name, spent in nodes.items()},
             "node_ms_p95": {name: _percentile(spent, 95) for name, spent in nodes.items()},
             "python_resident_mb": round(psutil.Process().memory_info().rss / 1e6, 1),
@@ -89,6 +95,13 @@ async def _timed_turn(agent: recuerdo.Agent, place: int) -> tuple[float, dict[st
     ended = time.perf_counter()
     per_node["checkpoint"] = (ended - before) * 1000
     return (ended - started) * 1000, per_node
+
+
+async def _timed_send(agent: recuerdo.Agent, place: int) -> float:
+    """One turn as an app sees it: with the reservation of its conversation, and the Turn put together."""
+    started = time.perf_counter()
+    await agent.send(MESSAGES[place % len(MESSAGES)], user=SAMPLE_USER, conversation=f"sent-{place // 20}")
+    return (time.perf_counter() - started) * 1000
 
 
 def _starts() -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -36,6 +37,8 @@ _STEPS_BESIDE = 10
 Provide = Callable[[], Awaitable[Services]]
 """Gives the services of the running event loop."""
 
+Router = Callable[[TurnState], str]
+
 Node = Callable[[TurnState, Call], Awaitable[TurnUpdate]]
 
 TurnGraph = CompiledStateGraph[TurnState, Any, TurnState, TurnState]
@@ -67,12 +70,12 @@ def build_turn_graph(provide: Provide, checkpointer: BaseCheckpointSaver[str] | 
     ):
         graph.add_node(node.__name__, _bound(node, provide))
     graph.add_edge(START, "receive")
-    graph.add_conditional_edges("receive", after_receive)
+    graph.add_conditional_edges("receive", _at_once(after_receive))
     graph.add_edge("build_context", "check_tokens")
-    graph.add_conditional_edges("check_tokens", after_check)
+    graph.add_conditional_edges("check_tokens", _at_once(after_check))
     graph.add_edge("compress", "check_tokens")
     graph.add_edge("build_prompt", "call_llm")
-    graph.add_conditional_edges("call_llm", after_model)
+    graph.add_conditional_edges("call_llm", _at_once(after_model))
     graph.add_edge("run_tools", "build_context")
     graph.add_edge("update_memory", END)
     return graph.compile(checkpointer=checkpointer, name="recuerdo")
@@ -97,6 +100,16 @@ def _bound(node: Node, provide: Provide) -> Callable[..., Awaitable[TurnUpdate]]
 
     run.__name__ = node.__name__
     return run
+
+
+def _at_once(router: Router) -> Callable[[TurnState], Awaitable[str]]:
+    """A router on the event loop: LangGraph runs a plain function in a thread, and ours only look at the state."""
+
+    @wraps(router)
+    async def route(state: TurnState) -> str:
+        return router(state)
+
+    return route
 
 
 def caller_of(context: TurnContext | None, config: RunnableConfig, services: Services) -> Caller:

@@ -25,6 +25,7 @@ from recuerdo.state.turn import TurnError, TurnInfo, TurnState, Work, merge_work
 from recuerdo.state.usage import usage_of
 from recuerdo.stores.postgres.approvals import Approval, Approvals
 from recuerdo.stores.postgres.checkpoints import thread_of
+from recuerdo.stores.postgres.roles import SYSTEM
 from recuerdo.stores.postgres.turns import ABANDONED, NewMessage, Reservation, TurnLog
 from recuerdo.turn import Turn, TurnChunk
 
@@ -82,7 +83,7 @@ class TurnRun:
         try:
             yield
         finally:
-            await asyncio.shield(log.release(ticket))
+            await asyncio.shield(log.release(ticket, agent.services.clock(), self._broke_on))
 
     async def chunks(self) -> AsyncGenerator[TurnChunk, None]:
         """Run the turn; its last chunk is ``done`` or ``pending``. One that is not read to its end is cancelled."""
@@ -268,12 +269,16 @@ class ResumedRun(TurnRun):
         await self._give_up()
 
     async def _give_up(self) -> None:
-        """The process went away before the checkpoint was written: the turn is over, the conversation is free."""
+        """The process went away before the checkpoint was written: the turn is over, the conversation is free, and
+        nobody is asked any more what else it waited for.
+        """
         services, turn = self._agent.services, self._resumes
         assert turn is not None, "given from the beginning"
         log = TurnLog(services.database, self._agent.tenant)
         await log.take_up(turn, self._user, LEASE, self._ticket)
         await log.fail(turn, services.clock(), ABANDONED)
+        approvals = Approvals(services.database, self._agent.tenant, services.keys)
+        await approvals.withdraw_of_turn(turn, actor=SYSTEM, at=services.clock())
         raise InputError(sentences("turn_gone"))
 
 

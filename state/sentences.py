@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
-import yaml
+from recuerdo.state.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -49,5 +48,5 @@ class Sentences:
 @cache
 def load_sentences(package: str, name: str = "sentences.yaml") -> Sentences:
     """Read ``name`` from ``package``: a mapping of key to ``{es: ..., en: ...}``."""
-    raw = yaml.safe_load((files(package) / name).read_text(encoding="utf-8"))
+    raw = read_table(package, name)
     return Sentences({key: Sentence(es=texts["es"], en=texts["en"]) for key, texts in raw.items()})

@@ -3,12 +3,10 @@
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Literal, get_args
 
-import yaml
-
 from recuerdo.state.folding import comparable, plain
+from recuerdo.state.tables import read_table
 
 AskedKind = Literal["education", "alerts", "signals"]
 
@@ -35,5 +33,5 @@ def _patterns() -> Mapping[AskedKind, re.Pattern[str]]:
 
 @cache
 def _any_of(group: str) -> re.Pattern[str]:
-    raw = yaml.safe_load((files(__package__) / "asked.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "asked.yaml")
     return re.compile("|".join(f"(?:{one})" for one in raw[group]))

@@ -11,17 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import pairwise
 from typing import Literal
-
-import yaml
 
 from recuerdo.nodes.call import Call
 from recuerdo.nodes.turn_log import run_of
 from recuerdo.state.errors import StoreError
 from recuerdo.state.folding import folded, plain
 from recuerdo.state.sentences import load_sentences
+from recuerdo.state.tables import read_table
 from recuerdo.state.turn import Work
 from recuerdo.stores.packs import Pack
 from recuerdo.stores.postgres.evidence import EvidenceLog, NewEvidence
@@ -219,7 +217,7 @@ class _Vocabulary:
 
 @cache
 def _vocabulary() -> _Vocabulary:
-    raw = yaml.safe_load((files(__package__) / "conflicts.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "conflicts.yaml")
     units = {str(name): unit for unit, names in raw["units"].items() for name in names}
     return _Vocabulary(frozenset(raw["stop"]), units, _any_of(raw["least"]), _any_of(raw["most"]))
 

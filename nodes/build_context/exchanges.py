@@ -2,11 +2,9 @@
 
 import re
 from functools import cache
-from importlib.resources import files
-
-import yaml
 
 from recuerdo.state.folding import comparable, plain
+from recuerdo.state.tables import read_table
 
 _READ = 2000
 """Characters of a message that are read."""
@@ -20,7 +18,7 @@ def named_exchanges(text: str) -> frozenset[str]:
 
 @cache
 def _names() -> tuple[re.Pattern[str], dict[str, str]]:
-    raw = yaml.safe_load((files(__package__) / "exchanges.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "exchanges.yaml")
     codes = {name: code for code, names in raw.items() for name in names}
     longest_first = sorted(codes, key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)"), codes

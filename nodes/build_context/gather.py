@@ -37,6 +37,7 @@ from recuerdo.state.turn import BuildStep, ProviderCall, Topic, TurnState
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.postgres.platform import Alert, EconomicEvent, Position
 from recuerdo.stores.recall.search import Recall
+from recuerdo.stores.sources.calendar import MarketCalendar
 from recuerdo.stores.sources.registry import Fetched, SourceQuery
 
 _log = logging.getLogger(__name__)
@@ -317,8 +318,7 @@ async def _frequent(data: Gathered, call: Call) -> list[str]:
 async def _started_at(call: Call) -> datetime | None:
     if call.caller.mode == "preview":
         return None
-    conversation = await call.turns.conversation(call.caller.conversation, call.caller.user)
-    return conversation.started_at if conversation else None
+    return await call.turns.started_at(call.caller.conversation, call.caller.user)
 
 
 async def _recall(data: Gathered, state: TurnState, call: Call) -> list[StoredMemory]:
@@ -353,14 +353,17 @@ async def _statuses(data: Gathered, call: Call) -> bool:
     """
     if "quotes" not in call.services.sources.names:
         return False
+    await asyncio.to_thread(_read_statuses, data, call.services.calendar)
+    return True
+
+
+def _read_statuses(data: Gathered, calendar: MarketCalendar) -> None:
     codes = {exchange_of(symbol) for symbol in data.symbols} - {""} | named_exchanges(data.text)
-    calendar = call.services.calendar
     for code in sorted(codes - {data.main_market}):
         with suppress(InputError):
-            data.markets[code] = await asyncio.to_thread(calendar.status, code, data.now)
-    data.market = await asyncio.to_thread(calendar.status, data.main_market, data.now)
+            data.markets[code] = calendar.status(code, data.now)
+    data.market = calendar.status(data.main_market, data.now)
     data.markets[data.main_market] = data.market
-    return True
 
 
 async def _signals(data: Gathered, market: _Market) -> Fetched:

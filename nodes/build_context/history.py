@@ -86,7 +86,7 @@ def _not_verbatim(past: Past, shown: Sequence[AnyMessage], plan: Plan, count: Co
     hidden = [message for message in plain(past.messages) if message.id not in ids]
     if not hidden:
         return past.summary
-    return _summarise([hidden], past.summary, past.language, plan, count)
+    return _summarise([redacted(hidden)], past.summary, past.language, plan, count)
 
 
 def _critical(messages: list[AnyMessage], count: CountTokens) -> list[Block]:
@@ -102,12 +102,13 @@ def _older(
     if not rounds and not summary:
         return []
     rungs = [_history_rung(rounds, 0, summary, language, count, name="verbatim")]
+    clean = [redacted(messages) for messages in rounds]
     steps = [keep for keep in ROUND_LADDER if keep < len(rounds)]
     for keep in steps:
         left_out = len(rounds) - keep
-        text = _summarise(rounds[:left_out], summary, language, plan, count)
+        text = _summarise(clean[:left_out], summary, language, plan, count)
         rungs.append(_history_rung(rounds, left_out, text, language, count, name=f"{keep} rounds + summary"))
-    everything = _summarise(rounds, summary, language, plan, count)
+    everything = _summarise(clean, summary, language, plan, count)
     line = shorten_summary(everything, ONE_LINE_SUMMARY, count)
     rungs.append({**_history_rung([], 0, line, language, count, name="summary line"), "floor": True})
     rungs.append(REMOVED)
@@ -138,7 +139,8 @@ def summary_text(summary: str, language: str) -> str:
 def _summarise(
     rounds: list[list[AnyMessage]], summary: str, language: str, plan: Plan, count: CountTokens
 ) -> str:
-    clean = redacted(m for r in rounds for m in r)
+    """The summary extended over rounds without sensitive data."""
+    clean = [message for messages in rounds for message in messages]
     known = known_words(summary, clean, plan)
     return extend_summary(summary, clean, language, plan.memory.summary.max_tokens, count, known)
 

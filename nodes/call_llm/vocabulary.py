@@ -5,10 +5,9 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
+from recuerdo.state.tables import read_table
 
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _WORD = re.compile(r"[^\W_]+(?:[.,][^\W_]+)*%?")
@@ -106,6 +105,5 @@ def _all_stop_words() -> frozenset[str]:
 
 @cache
 def _vocabulary() -> dict[str, Any]:
-    text = (files(__package__) / "vocabulary.yaml").read_text(encoding="utf-8")
-    vocabulary: dict[str, Any] = yaml.safe_load(text)
+    vocabulary: dict[str, Any] = read_table(__package__, "vocabulary.yaml")
     return vocabulary

@@ -9,11 +9,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from uuid import UUID
 
 import numpy as np
-import yaml
 
 from recuerdo.nodes.extract_events.protocol import READ, Extracted, Heard
 from recuerdo.nodes.update_memory.wording import is_negated, numbers, overlap, shared_words
@@ -29,6 +27,7 @@ from recuerdo.state.key_events import (
     NewEvent,
 )
 from recuerdo.state.plan import EventType
+from recuerdo.state.tables import read_table
 from recuerdo.stores.embeddings import BundledEmbedder, Embedder
 from recuerdo.stores.postgres.key_events.extraction import FoundEvent
 
@@ -206,5 +205,5 @@ def _says(group: str, said: str) -> bool:
 
 @cache
 def _patterns(group: str) -> tuple[re.Pattern[str], ...]:
-    raw = yaml.safe_load((files(__package__) / "rules.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "rules.yaml")
     return tuple(re.compile(pattern) for pattern in raw[group])

@@ -7,11 +7,10 @@ when neither is sure the conversation's language stays.
 import re
 import unicodedata
 from functools import cache
-from importlib.resources import files
 from threading import Lock
 from typing import Any
 
-import yaml
+from recuerdo.state.tables import read_table
 
 _SAMPLE = 500
 _FEW_WORDS = 6
@@ -125,7 +124,7 @@ def _load_detector() -> Any:
 
 @cache
 def _word_lists() -> dict[str, frozenset[str]]:
-    raw = yaml.safe_load((files(__package__) / "language_words.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "language_words.yaml")
     return {code: frozenset(raw[code].split()) for code in _LANGUAGES}
 
 

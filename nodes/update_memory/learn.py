@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from recuerdo.state.errors import StoreError
 from recuerdo.state.folding import folded, plain
 from recuerdo.state.record import Learnt
 from recuerdo.state.sentences import load_sentences
-from recuerdo.state.turn import TurnState, Work
+from recuerdo.state.turn import TurnInfo, TurnState, Work
 from recuerdo.state.usage import CallUsage
 from recuerdo.stores.postgres.memories import MemoryChanges, NewMemory
 from recuerdo.stores.postgres.memories.rows import Alike
@@ -99,8 +100,8 @@ async def learn(state: TurnState, work: Work, present: Sequence[AnyMessage], cal
         return Lesson()
     known = _preferences(work)
     nearest = _Nearest(call, datetime.fromisoformat(work["turn"]["now"]))
-    said = await _said(state, work, known, nearest)
-    extracted = await extractor_for(call, work["turn"]).extract(said)
+    facts = partial(_known_facts, work["turn"], nearest)
+    extracted = await extractor_for(call, work["turn"], facts).extract(_said(state, work, known))
     settled = await settle(extracted, known, nearest.facts)
     answers = await _answers(work, present[-1], nearest)
     mentioned = work["symbols"] if work["resolved_by"] == "mentioned" else []
@@ -123,15 +124,18 @@ def _preferences(work: Work) -> dict[str, Any]:
     return {**known, **known.pop("custom", {})}
 
 
-async def _said(state: TurnState, work: Work, known: dict[str, Any], nearest: "_Nearest") -> Said:
+def _said(state: TurnState, work: Work, known: dict[str, Any]) -> Said:
     turn = work["turn"]
     before = [
         str(message.text)
         for message in redacted(state["messages"])
         if isinstance(message, HumanMessage) and message.id != turn["message_id"]
     ]
-    facts = [one.text for one in (await nearest.facts(turn["redacted"]))[:_SHOWN]]
-    return Said(turn["redacted"], turn["language"], before, known, facts)
+    return Said(turn["redacted"], turn["language"], before, known)
+
+
+async def _known_facts(turn: TurnInfo, nearest: "_Nearest") -> Sequence[str]:
+    return [one.text for one in (await nearest.facts(turn["redacted"]))[:_SHOWN]]
 
 
 class _Nearest:

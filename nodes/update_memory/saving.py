@@ -9,10 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from uuid import UUID
 
-import yaml
 from langchain_core.messages import AnyMessage
 
 from recuerdo.nodes.call import Call, Chunk
@@ -22,6 +20,7 @@ from recuerdo.nodes.update_memory.learn import Lesson
 from recuerdo.nodes.update_memory.proposals import to_ask
 from recuerdo.state.folding import folded, plain
 from recuerdo.state.sentences import Sentence
+from recuerdo.state.tables import read_table
 from recuerdo.state.turn import PendingMemory, TurnInfo, TurnState, Work
 from recuerdo.stores.postgres.memories import MemoryChanges, NewMemory, write_memories
 from recuerdo.stores.worker import index_at_once
@@ -173,7 +172,7 @@ class _YesWords:
 
 @cache
 def _words() -> _YesWords:
-    raw = yaml.safe_load((files(__package__) / "yes.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "yes.yaml")
     return _YesWords(frozenset(raw["yes"]), tuple(raw["polite"]), frozenset(raw["against"]))
 
 

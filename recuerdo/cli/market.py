@@ -8,7 +8,6 @@ import typer
 from recuerdo.cli.console import print_json, say, sentences
 from recuerdo.cli.options import AsJson
 from recuerdo.state.errors import InputError
-from recuerdo.stores.settings import Settings
 
 
 def market(
@@ -23,6 +22,8 @@ def market(
     as_json: AsJson = False,
 ) -> None:
     """Show whether an exchange is open, and when it opens and closes next."""
+    from recuerdo.stores.settings import Settings
+
     # pandas comes with it, unless the sessions are in the cache.
     from recuerdo.stores.sources.calendar import MarketCalendar, named_zone
     from recuerdo.stores.sources.calendar_cache import CalendarCache

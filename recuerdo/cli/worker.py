@@ -7,7 +7,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from recuerdo.cli.console import complain, note
-from recuerdo.demo.clock import DEMO_TENANT
 from recuerdo.state.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ def worker() -> None:
 
 
 async def _work() -> None:
+    from recuerdo.demo.clock import DEMO_TENANT
     from recuerdo.graph.learning import learning_job
     from recuerdo.graph.services import Parts, events_job, open_services
     from recuerdo.stores.settings import Settings

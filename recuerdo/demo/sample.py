@@ -2,14 +2,12 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from importlib.resources import files
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import yaml
-
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.nodes.services import Services
+from recuerdo.state.tables import read_table
 from recuerdo.stores.postgres.platform import Platform, PlatformSample, parse_sample
 from recuerdo.stores.postgres.preferences import PreferenceChange, Preferences
 
@@ -58,5 +56,5 @@ async def _set_preferences(preferences: Preferences, now: datetime, without: Col
 
 
 def _raw() -> dict[str, Any]:
-    raw: dict[str, Any] = yaml.safe_load((files(__package__) / "sample.yaml").read_text(encoding="utf-8"))
+    raw: dict[str, Any] = read_table(__package__, "sample.yaml")
     return raw

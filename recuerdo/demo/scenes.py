@@ -1,13 +1,12 @@
 """The scripted scenes as typed data."""
 
 from datetime import datetime
-from importlib.resources import files
 from typing import Any
 
-import yaml
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from recuerdo.state.plan import Bilingual
+from recuerdo.state.tables import read_table
 
 
 class _Part(BaseModel):
@@ -64,4 +63,4 @@ def load_script() -> Script:
 
 
 def _read(name: str) -> Any:
-    return yaml.safe_load((files(__package__) / name).read_text(encoding="utf-8"))
+    return read_table(__package__, name)

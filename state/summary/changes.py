@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from recuerdo.state.folding import comparable, plain
 from recuerdo.state.summary.reading import FIGURE, Kind, Line, cues, digits, filled
@@ -14,12 +15,18 @@ _NUMBER = r"(?<!\d)\d{1,15}(?:[.,:/]\d{1,15}){0,4}(?!\d)"
 _VALUES = {"old": f"(?P<old>{_NUMBER})", "new": f"(?P<new>{_NUMBER})"}
 
 
+@cache
+def _corrected() -> list[re.Pattern[str]]:
+    return [_compiled(pattern) for pattern in cues()["corrected"]]
+
+
+@cache
+def _moved() -> re.Pattern[str]:
+    return _compiled(cues()["moved"])
+
+
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(filled(pattern, _VALUES))
-
-
-_corrected = [_compiled(pattern) for pattern in cues["corrected"]]
-_moved = _compiled(cues["moved"])
 
 
 @dataclass(frozen=True)
@@ -36,10 +43,10 @@ def change_in(line: Line) -> Change | None:
     if line.kind in ("assistant", "point", "question") or line.body.endswith("?"):
         return None
     text = comparable(plain(line.body))
-    for cue in _corrected:
+    for cue in _corrected():
         if found := cue.search(text):
             return Change(line, found["new"], digits(found["old"]))
-    found = _moved.search(text)
+    found = _moved().search(text)
     return Change(line, found["new"], None) if found else None
 
 

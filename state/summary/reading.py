@@ -4,13 +4,11 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from importlib.resources import files
+from functools import cache, cached_property, lru_cache
 from typing import Any, Literal, get_args
 
-import yaml
-
 from recuerdo.state.folding import comparable, plain
+from recuerdo.state.tables import read_table
 
 Kind = Literal["goal", "instruction", "decision", "name", "figure", "question", "point", "user", "assistant"]
 """What a line of a summary is, most important first. ``point`` is a remark that nobody is named for; ``user``
@@ -37,12 +35,16 @@ Thing = tuple[str, ...]
 """What a line gives a value for: the thing, what it belongs to, and the unit."""
 
 
-cues: dict[str, Any] = yaml.safe_load((files(__package__) / "cues.yaml").read_text(encoding="utf-8"))
+@cache
+def cues() -> dict[str, Any]:
+    """The words that say what a sentence is."""
+    table: dict[str, Any] = read_table(__package__, "cues.yaml")
+    return table
 
 
 def _any(patterns: str | list[str]) -> re.Pattern[str]:
     text = "|".join([patterns] if isinstance(patterns, str) else patterns)
-    return re.compile(filled(text, cues["parts"]))
+    return re.compile(filled(text, cues()["parts"]))
 
 
 def filled(pattern: str, parts: dict[str, str]) -> str:
@@ -61,17 +63,52 @@ def _all(patterns: Mapping[str, str | list[str]]) -> dict[str, re.Pattern[str]]:
     return {name: _any(pattern) for name, pattern in patterns.items()}
 
 
-_kinds: dict[Kind, re.Pattern[str]] = {kind: _any(cues["kinds"][kind]) for kind in cues["kinds"]}
-_valued, _worded, _many, _deals = (_all(cues[name]) for name in ("valued", "worded", "many", "deals"))
-_named, _supposed, _past, _denied, _revoked, _months, _days, _own, _other, _of = (
-    _any(cues[name])
-    for name in (
-        *("named", "supposed", "past", "denied", "revoked"),
-        *("months", "days", "own", "other", "of"),
+@dataclass(frozen=True)
+class _Patterns:
+    """The cues as regular expressions."""
+
+    kinds: dict[Kind, re.Pattern[str]]
+    valued: dict[str, re.Pattern[str]]
+    worded: dict[str, re.Pattern[str]]
+    many: dict[str, re.Pattern[str]]
+    deals: dict[str, re.Pattern[str]]
+    named: re.Pattern[str]
+    supposed: re.Pattern[str]
+    past: re.Pattern[str]
+    denied: re.Pattern[str]
+    revoked: re.Pattern[str]
+    months: re.Pattern[str]
+    days: re.Pattern[str]
+    own: re.Pattern[str]
+    other: re.Pattern[str]
+    of: re.Pattern[str]
+    not_a_subject: frozenset[str]
+    of_symbols: frozenset[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    """Compiled at the first use: it takes 0.2 s, and no first turn summarises."""
+    table = cues()
+    return _Patterns(
+        kinds={kind: _any(patterns) for kind, patterns in table["kinds"].items()},
+        valued=_all(table["valued"]),
+        worded=_all(table["worded"]),
+        many=_all(table["many"]),
+        deals=_all(table["deals"]),
+        named=_any(table["named"]),
+        supposed=_any(table["supposed"]),
+        past=_any(table["past"]),
+        denied=_any(table["denied"]),
+        revoked=_any(table["revoked"]),
+        months=_any(table["months"]),
+        days=_any(table["days"]),
+        own=_any(table["own"]),
+        other=_any(table["other"]),
+        of=_any(table["of"]),
+        not_a_subject=frozenset(table["not_a_subject"]),
+        of_symbols=frozenset(table["of_symbols"]),
     )
-)
-_not_a_subject = frozenset(cues["not_a_subject"])
-_of_symbols = frozenset(cues["of_symbols"])
 
 
 @dataclass(frozen=True)
@@ -100,23 +137,23 @@ class Line:
     def names(self) -> frozenset[str]:
         """Folded words that have a capital where no sentence begins, and months."""
         capitalised = (comparable(plain(word)) for word in self.capitalised)
-        return frozenset([*capitalised, *_months.findall(self.folded)])
+        return frozenset([*capitalised, *_patterns().months.findall(self.folded)])
 
     @cached_property
     def capitalised(self) -> tuple[str, ...]:
         """Words with a capital where no sentence begins, as they are written."""
         words = dict.fromkeys(_CAPITALISED.findall(self.body))
-        return tuple(word for word in words if not _months.search(comparable(plain(word))))
+        return tuple(word for word in words if not _patterns().months.search(comparable(plain(word))))
 
     @cached_property
     def is_dated(self) -> bool:
         """Whether it names a month or a day."""
-        return bool(_months.search(self.folded) or _days.search(self.folded))
+        return bool(_patterns().months.search(self.folded) or _patterns().days.search(self.folded))
 
     @cached_property
     def is_own(self) -> bool:
         """Whether it speaks of the user, not of the market."""
-        return bool(_own.search(self.folded))
+        return bool(_patterns().own.search(self.folded))
 
     @property
     def is_bare_price(self) -> bool:
@@ -133,18 +170,23 @@ class Line:
     def thing(self) -> str | None:
         """The first thing that it speaks of and that can have a value or be revoked."""
         return next(
-            (n for table in (_valued, _worded, _many) for n, p in table.items() if p.search(self.folded)),
+            (
+                n
+                for table in (_patterns().valued, _patterns().worded, _patterns().many)
+                for n, p in table.items()
+                if p.search(self.folded)
+            ),
             None,
         )
 
     @cached_property
     def sets(self) -> Thing | None:
         """What it gives a value for; None for anything but a plain statement of the user."""
-        if self._is_open or _past.search(self.folded) or _denied.search(self.folded):
+        if self._is_open or _patterns().past.search(self.folded) or _patterns().denied.search(self.folded):
             return None
-        if self.thing in _worded:
+        if self.thing in _patterns().worded:
             return (self.thing,) if self._is_order else None
-        if self.thing in _valued and self.figures:
+        if self.thing in _patterns().valued and self.figures:
             unit = "%" if _PERCENT.search(self.folded) else ""
             return (self.thing, self._subject, unit)
         return None
@@ -152,7 +194,7 @@ class Line:
     @cached_property
     def revokes(self) -> Thing | None:
         """What it says no longer holds, whatever its value was."""
-        if self._is_open or not _revoked.search(self.folded):
+        if self._is_open or not _patterns().revoked.search(self.folded):
             return None
         if self.thing is None:
             return self._deal
@@ -162,12 +204,12 @@ class Line:
     def _about(self) -> Thing | None:
         if self.thing is None:
             return self._deal if self.kind == "decision" else None
-        return (self.thing,) if self.thing in _worded else (self.thing, self._subject)
+        return (self.thing,) if self.thing in _patterns().worded else (self.thing, self._subject)
 
     @cached_property
     def _deal(self) -> Thing | None:
         """What it does with which symbol; None for two deals at once."""
-        found = [name for name, pattern in _deals.items() if pattern.search(self.folded)]
+        found = [name for name, pattern in _patterns().deals.items() if pattern.search(self.folded)]
         symbols = " ".join(sorted(symbol.lower() for symbol in self.symbols))
         return (found[0], symbols) if len(found) == 1 and symbols else None
 
@@ -182,25 +224,25 @@ class Line:
         return (
             self.kind in ("assistant", "point", "question")
             or self.body.rstrip().endswith("?")
-            or bool(_supposed.search(self.folded))
+            or bool(_patterns().supposed.search(self.folded))
         )
 
     @cached_property
     def _subject(self) -> str:
         """What its thing belongs to: symbols, names, and what stands behind "of"."""
         rest = self.folded
-        for pattern in _valued.values():
+        for pattern in _patterns().valued.values():
             rest = pattern.sub(" ", rest)
         found = {comparable(symbol.lower()) for symbol in self.symbols}
         found |= {word for word in self.names if word in rest}
-        found |= {word for word in _of.findall(rest) if word not in _not_a_subject}
+        found |= {word for word in _patterns().of.findall(rest) if word not in _patterns().not_a_subject}
         return " ".join(sorted(found))
 
     @cached_property
     def _says_more(self) -> bool:
         """Whether it holds more than one kind of thing, so that it cannot go for one of them."""
-        cued = sum(bool(pattern.search(self.folded)) for pattern in _kinds.values())
-        worded = sum(bool(pattern.search(self.folded)) for pattern in _worded.values())
+        cued = sum(bool(pattern.search(self.folded)) for pattern in _patterns().kinds.values())
+        worded = sum(bool(pattern.search(self.folded)) for pattern in _patterns().worded.values())
         return (cued > 1 and self.kind != "question") or worded > 1
 
     def yields_to(self, newer: "Line", tickers: Mapping[str, str]) -> bool:
@@ -217,7 +259,7 @@ class Line:
             return newer._about == self.revokes
         if newer.sets is None or newer.sets[0] != self.thing:
             return False
-        if newer.thing in _valued and len(self.figures) > len(newer.figures):
+        if newer.thing in _patterns().valued and len(self.figures) > len(newer.figures):
             return False
         sets = _canonical(newer.sets, tickers)
         settled = self.kind == "question" and sets[:2] == about
@@ -272,9 +314,9 @@ def _owner(line: Line, symbols: Mapping[str, None], people: Mapping[str, None]) 
     """The symbol or the name that a sentence's figure belongs to, where it names none."""
     if not line.figures or line.symbols or line.capitalised or line.body.endswith("?"):
         return None
-    if _other.search(line.folded) and len(people) == 1:
+    if _patterns().other.search(line.folded) and len(people) == 1:
         return next(iter(people))
-    is_price = line.thing in _of_symbols or not (line.thing or line.is_own)
+    is_price = line.thing in _patterns().of_symbols or not (line.thing or line.is_own)
     is_alone = len(symbols) == 1 and not people
     return next(iter(symbols)) if is_alone and is_price and _kind(line.body) == "figure" else None
 
@@ -290,15 +332,15 @@ def _kind(sentence: str) -> Kind:
         return "user"
     if line.revokes:
         return "decision"
-    supposed = bool(_supposed.search(line.folded))
+    supposed = bool(_patterns().supposed.search(line.folded))
     # "If it falls below 170, warn me" is an instruction; any other supposition is mere talk.
-    cued = (name for name, cue in _kinds.items() if cue.search(line.folded))
+    cued = (name for name, cue in _patterns().kinds.items() if cue.search(line.folded))
     kind = next((name for name in cued if not supposed or name == "instruction"), None)
     return kind or ("user" if supposed else _plain_kind(line))
 
 
 def _plain_kind(line: Line) -> Kind:
     """The kind of a statement without a cue."""
-    if _named.search(line.body):
+    if _patterns().named.search(line.body):
         return "name"
     return "figure" if line.figures or line.is_dated else "user"

@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 _COLLECTIONS_IN_USE = 32
 
 
+# What every SQLite file begins with.
+_SQLITE = b"SQLite format 3\0"
+
+
 class ChromaFolder(ChromaConnection):
-    """An open folder. Its one worker thread runs every call in order."""
+    """An open folder. Its one worker thread runs every call in order.
+
+    Chroma itself is loaded at the first call (0.8 s, 50 MB): many a process reads and writes no vector.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open ``path``: blocks. BlockingIOError when another process has it, OSError, StoreError."""
@@ -34,15 +41,20 @@ class ChromaFolder(ChromaConnection):
         self.users = 0
         self._lock = _take_lock(path / "writer.lock")
         super().__init__(str(path), threads=1)
+        self._connected: tuple[System, ServerAPI] | None = None
         try:
-            self._system, self._server = self._workers.submit(self._guard, self._connect).result()
+            if _is_damaged(path / "chroma.sqlite3"):
+                # At once, so that Chroma says what is wrong.
+                self._workers.submit(self._guard, self.server).result()
         except BaseException:
             self._let_go()
             raise
 
     def server(self) -> "ServerAPI":
         """See ChromaConnection."""
-        return self._server
+        if self._connected is None:
+            self._connected = self._connect()
+        return self._connected[1]
 
     def broken(self, kind: str) -> Sentence:
         """See ChromaConnection."""
@@ -51,14 +63,13 @@ class ChromaFolder(ChromaConnection):
     def find(self, tenant: str, assistant: str) -> "Collection | None":
         """See ChromaConnection; not too many collections stay in use at once."""
         if (tenant, assistant) not in self._collections and len(self._collections) >= _COLLECTIONS_IN_USE:
-            self._reopen()
+            self._stop()
         return super().find(tenant, assistant)
 
     def purge(self) -> None:
         """See ChromaConnection. Takes some 50 ms, and what Chroma has in memory is read anew afterwards."""
         if self.has_leftovers:
             self._stop()
-            self._system, self._server = self._connect()
 
     def close(self) -> None:
         """Close the client and give the lock back: blocks until the calls under way are done."""
@@ -68,7 +79,6 @@ class ChromaFolder(ChromaConnection):
             self._let_go()
 
     def _connect(self) -> "tuple[System, ServerAPI]":
-        # Here, not above: chromadb takes 0.8 s and 50 MB to import.
         from chromadb.api import ServerAPI
         from chromadb.config import Settings, System
 
@@ -84,14 +94,12 @@ class ChromaFolder(ChromaConnection):
         system.start()
         return system, server
 
-    def _reopen(self) -> None:
-        self._stop()
-        self._system, self._server = self._connect()
-
     def _stop(self) -> None:
-        """Stop Chroma; with nobody in its files, what was deleted is taken out of them."""
+        """Stop Chroma until the next call; with nobody in its files, what was deleted is taken out of them."""
         self._collections.clear()
-        self._system.stop()
+        connected, self._connected = self._connected, None
+        if connected:
+            connected[0].stop()
         if self.has_leftovers:
             self.has_leftovers = False
             remove_leftovers(self.path)
@@ -99,6 +107,15 @@ class ChromaFolder(ChromaConnection):
     def _let_go(self) -> None:
         self._workers.shutdown()
         os.close(self._lock)
+
+
+def _is_damaged(database: Path) -> bool:
+    """Whether Chroma's database is there and is none: seen at a glance, before Chroma is loaded."""
+    try:
+        with database.open("rb") as file:
+            return file.read(len(_SQLITE)) != _SQLITE
+    except FileNotFoundError:
+        return False
 
 
 def _take_lock(path: Path) -> int:

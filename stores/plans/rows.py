@@ -15,6 +15,13 @@ from recuerdo.stores.keys import Signature
 from recuerdo.stores.plans.revision import SealedRevision
 from recuerdo.stores.postgres.database import Connection
 
+ACTIVE_HASH = (
+    "select r.sha256 from recuerdo.plan_activations a"
+    " join recuerdo.plan_revisions r using (tenant, name, number)"
+    " where a.tenant = %s and a.name = %s order by a.id desc limit 1"
+)
+"""Hash of the revision in force; for a tenant and a name."""
+
 _SEALED = "tenant, name, number, sha256, document, key_id, signature"
 
 
@@ -117,12 +124,7 @@ async def add_revision(connection: Connection, sealed: SealedRevision, actor: st
 
 async def active_hash(connection: Connection, tenant: str, name: str) -> str | None:
     """Hash of the revision in force."""
-    cursor = await connection.execute(
-        "select r.sha256 from recuerdo.plan_activations a"
-        " join recuerdo.plan_revisions r using (tenant, name, number)"
-        " where a.tenant = %s and a.name = %s order by a.id desc limit 1",
-        (tenant, name),
-    )
+    cursor = await connection.execute(ACTIVE_HASH, (tenant, name))
     row = await cursor.fetchone()
     return str(row["sha256"]) if row else None
 

@@ -6,7 +6,7 @@ from recuerdo.state.errors import SettingsError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans.revision import Revision, SealedRevision, unseal_revision
-from recuerdo.stores.plans.rows import active_hash, read_by_hash
+from recuerdo.stores.plans.rows import ACTIVE_HASH, read_by_hash
 from recuerdo.stores.postgres.database import Database
 
 sentences = load_sentences(__package__)
@@ -22,9 +22,8 @@ class PlanShelf:
 
     async def active(self, tenant: str, name: str) -> Revision | None:
         """The revision in force, None when there is none. Raises SettingsError when it is refused."""
-        async with self._database.tenant(tenant) as connection:
-            sha256 = await active_hash(connection, tenant, name)
-        return await self.load(tenant, name, sha256) if sha256 else None
+        rows = await self._database.read(tenant, ACTIVE_HASH, (tenant, name))
+        return await self.load(tenant, name, rows[0]["sha256"]) if rows else None
 
     async def load(self, tenant: str, name: str, sha256: str) -> Revision:
         """The revision of that hash. Raises SettingsError when it is missing or refused."""

@@ -1,13 +1,15 @@
 """The pool of connections to PostgreSQL, with the schema up to date."""
 
+import selectors
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Self
+from typing import Any, Self, TypeVar, overload
 
 from psycopg import AsyncConnection, Error, OperationalError, ProgrammingError
+from psycopg.abc import Params, QueryNoTemplate
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import InsufficientPrivilege
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import AsyncRowFactory, DictRow, dict_row
 from psycopg.sql import SQL, Composed
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
@@ -20,12 +22,16 @@ _sentences = load_sentences(__package__)
 
 Connection = AsyncConnection[DictRow]
 Pool = AsyncConnectionPool[Connection]
+Row = TypeVar("Row")
 
 _CONNECT_SECONDS = 10
 # The setting "role" is what SET ROLE sets.
 _AS_TENANT = SQL(
     "begin {level}; select set_config('role', 'recuerdo_tenant', true),"
     " set_config('recuerdo.tenant', {tenant}, true)"
+)
+_READ_AS_TENANT = (
+    "select set_config('role', 'recuerdo_tenant', true), set_config('recuerdo.tenant', %s, true)"
 )
 _SNAPSHOT = SQL("isolation level repeatable read")
 # LangGraph's tables stand where the search path of the role that logged in says: "$user" would be another now.
@@ -74,7 +80,7 @@ class Database:
             max_size=pool_size,
             timeout=_CONNECT_SECONDS,
             # Without it the first calls after a restart of the server fail.
-            check=AsyncConnectionPool.check_connection,
+            check=_check,
             open=False,
         )
         try:
@@ -113,6 +119,44 @@ class Database:
         async with self._begun(_AS_TENANT.format(level=level, tenant=tenant)) as connection:
             yield connection
 
+    @overload
+    async def read(
+        self, tenant: str, query: QueryNoTemplate, values: Params, *, binary: bool = ...
+    ) -> list[DictRow]: ...
+
+    @overload
+    async def read(
+        self,
+        tenant: str,
+        query: QueryNoTemplate,
+        values: Params,
+        *,
+        rows: AsyncRowFactory[Row],
+        binary: bool = ...,
+    ) -> list[Row]: ...
+
+    async def read(
+        self,
+        tenant: str,
+        query: QueryNoTemplate,
+        values: Params,
+        *,
+        rows: AsyncRowFactory[Any] = dict_row,
+        binary: bool = False,
+    ) -> list[Any]:
+        """The rows of one query under :meth:`tenant`: the whole transaction is one trip to the server.
+
+        It cannot write. Raises StoreError when the server is away.
+        """
+        async with self.connection() as connection:
+            cursor = connection.cursor(binary=binary, row_factory=rows)
+            async with connection.pipeline():
+                await connection.execute("begin read only")
+                await connection.execute(_READ_AS_TENANT, (tenant,))
+                await cursor.execute(query, values)
+                await connection.execute("commit")
+            return await cursor.fetchall()
+
     @asynccontextmanager
     async def operator(self) -> AsyncIterator[Connection]:
         """One transaction that sees every tenant's rows: for the worker, never on behalf of a user."""
@@ -136,6 +180,18 @@ class Database:
     async def close(self) -> None:
         """Close the pool."""
         await self.pool.close()
+
+
+async def _check(connection: Connection) -> None:
+    """Raise OperationalError for a connection that is gone, as a pool's check does.
+
+    A server that went away leaves its farewell, or the end of the stream, to be read. Where there is nothing to read
+    nothing is asked, so that a connection costs no trip to the server.
+    """
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        if selector.select(0):
+            await AsyncConnectionPool.check_connection(connection)
 
 
 def _checked(conninfo: str) -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from recuerdo.state.levels import EPISODIC, Level
 from recuerdo.state.limits import DEFAULT_LIMITS, MemoryLimits, expiry, status_for
 from recuerdo.stores.postgres.arguments import checked_name
 from recuerdo.stores.postgres.audit import Action, Change, delete_with_audit, write_audit
@@ -68,6 +69,7 @@ class Preference:
     created_at: datetime
     updated_at: datetime
     expires_at: datetime
+    level: Level = EPISODIC
 
 
 class Preferences:
@@ -81,14 +83,14 @@ class Preferences:
     async def all(self, user: str, now: datetime) -> dict[str, Preference]:
         """Every preference that is in force at ``now``, by key (RF-32, IM-53)."""
         require_scope(user=user)
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = connection.cursor(row_factory=class_row(Preference))
-            await cursor.execute(
-                f"select {_COLUMNS} from recuerdo.user_preferences"
-                " where tenant = %s and user_id = %s and expires_at > %s order by key",
-                (self._tenant, user, now),
-            )
-            return {preference.key: preference for preference in await cursor.fetchall()}
+        found = await self._database.read(
+            self._tenant,
+            f"select {_COLUMNS} from recuerdo.user_preferences"
+            " where tenant = %s and user_id = %s and expires_at > %s order by key",
+            (self._tenant, user, now),
+            rows=class_row(Preference),
+        )
+        return {preference.key: preference for preference in found}
 
     async def set(
         self, user: str, change: PreferenceChange, at: datetime, *, turn: UUID | None = None

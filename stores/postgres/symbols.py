@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
+from recuerdo.state.levels import EPISODIC, Level
 from recuerdo.state.limits import SYMBOL_INTEREST_DAYS
 from recuerdo.stores.postgres.audit import delete_with_audit
 from recuerdo.stores.postgres.database import Connection, Database
@@ -20,6 +21,7 @@ class Interest:
     symbol: str
     count: int
     last_mentioned: datetime
+    level: Level = EPISODIC
 
 
 class SymbolInterest:
@@ -36,16 +38,15 @@ class SymbolInterest:
         Raises ScopeError without a user.
         """
         require_scope(user=user)
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = connection.cursor(row_factory=class_row(Interest))
-            await cursor.execute(
-                "select symbol, count(*) as count, max(mentioned_at) as last_mentioned"
-                " from recuerdo.user_symbols"
-                " where tenant = %s and user_id = %s and mentioned_at > %s and mentioned_at <= %s"
-                " group by symbol order by count desc, last_mentioned desc, symbol",
-                (self._tenant, user, now - timedelta(days=days), now),
-            )
-            return await cursor.fetchall()
+        return await self._database.read(
+            self._tenant,
+            "select symbol, count(*) as count, max(mentioned_at) as last_mentioned"
+            " from recuerdo.user_symbols"
+            " where tenant = %s and user_id = %s and mentioned_at > %s and mentioned_at <= %s"
+            " group by symbol order by count desc, last_mentioned desc, symbol",
+            (self._tenant, user, now - timedelta(days=days), now),
+            rows=class_row(Interest),
+        )
 
 
 async def write_symbols(

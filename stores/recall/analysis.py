@@ -9,14 +9,13 @@ import threading
 import zlib
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from recuerdo.state.folding import folded, plain
+from recuerdo.state.tables import read_table
 
 ANALYZER = "es-en-1"
 """Names the rules of this module and its words; it is kept beside the terms that they made."""
@@ -80,7 +79,7 @@ def table(name: str) -> Any:
 
 @cache
 def _tables() -> dict[str, Any]:
-    tables: dict[str, Any] = yaml.safe_load((files(__package__) / "words.yaml").read_text(encoding="utf-8"))
+    tables: dict[str, Any] = read_table(__package__, "words.yaml")
     return tables
 
 

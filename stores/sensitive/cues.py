@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from recuerdo.state.tables import read_table
 from recuerdo.stores.sensitive.vocabulary import (
     Candidate,
     Kind,
     alternatives,
     kind_named,
-    read_table,
     vocabulary,
     words,
 )
@@ -228,7 +228,7 @@ def _is_conditional(text: str, conditions: Sequence[int], start: int) -> bool:
 @cache
 def load_entries() -> tuple[Entry, ...]:
     """The table, its patterns built once."""
-    return tuple(_entry(rank, row) for rank, row in enumerate(read_table("cues.yaml")))
+    return tuple(_entry(rank, row) for rank, row in enumerate(read_table(__package__, "cues.yaml")))
 
 
 @cache

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from recuerdo.state.tables import read_table
 from recuerdo.stores.sensitive.checks import CHECKS
-from recuerdo.stores.sensitive.vocabulary import Kind, kind_named, read_table, vocabulary, words
+from recuerdo.stores.sensitive.vocabulary import Kind, kind_named, vocabulary, words
 
 Finding = tuple[int, int, Kind]
 
@@ -42,7 +43,7 @@ def seed_label() -> re.Pattern[str]:
 @cache
 def load_rules() -> tuple[Rule, ...]:
     """The table, its patterns built once."""
-    return tuple(_rule(row) for row in read_table("rules.yaml"))
+    return tuple(_rule(row) for row in read_table(__package__, "rules.yaml"))
 
 
 def _rule(row: Mapping[str, Any]) -> Rule:

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import yaml
+from recuerdo.state.tables import read_table
 
 Kind = Literal[
     "account",
@@ -47,15 +46,10 @@ def kind_named(name: str) -> Kind:
     return next(kind for kind in KINDS if kind == name)
 
 
-def read_table(name: str) -> Any:
-    """The content of a YAML file beside this one."""
-    return yaml.safe_load((files(__package__) / name).read_text(encoding="utf-8"))
-
-
 @cache
 def vocabulary() -> dict[str, str]:
     """Each list of `words.yaml` as one group of alternatives of a regular expression."""
-    return {name: alternatives(value) for name, value in read_table("words.yaml").items()}
+    return {name: alternatives(value) for name, value in read_table(__package__, "words.yaml").items()}
 
 
 def words(name: str) -> str:
@@ -65,7 +59,7 @@ def words(name: str) -> str:
 
 def plain_words(name: str) -> frozenset[str]:
     """The words of one list that holds nothing but words."""
-    return frozenset(read_table("words.yaml")[name].strip().split("|"))
+    return frozenset(read_table(__package__, "words.yaml")[name].strip().split("|"))
 
 
 def alternatives(listed: str) -> str:

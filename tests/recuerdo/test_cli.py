@@ -99,6 +99,7 @@ def one_line(result: Result) -> bool:
 def test_small_commands_load_neither_graph_nor_index() -> None:
     code = (
         "import sys; from recuerdo.cli import app\n"
+        "assert not {'pydantic', 'numpy'} & set(sys.modules)\n"
         "for arguments in (['--help'], ['market', '24/7'], ['plan', 'show', '--json']):\n"
         "    try: app(arguments)\n"
         "    except SystemExit as ended: assert not ended.code\n"

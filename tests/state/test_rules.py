@@ -32,7 +32,9 @@ disclaimer: {es: x, en: x}
         ({"discount_pct": 10, "nights": 5}, True),
         ({"discount_pct": 10.0, "nights": 5}, True),
         ({"discount_pct": Decimal("10.0"), "nights": 5}, True),
-        ({"discount_pct": 0, "nights": 5, "room": "101"}, True),
+        ({"discount_pct": 0, "nights": 5, "room": None}, True),
+        ({"discount_pct": 0, "nights": 5, "room": "101"}, False),
+        ({"discount_pct": 0, "nights": 5, "refund": 100_000}, False),
         ({"discount_pct": 10.01, "nights": 5}, False),
         ({"discount_pct": 11, "nights": 5}, False),
         ({"discount_pct": 10, "nights": 4}, False),
@@ -47,6 +49,15 @@ disclaimer: {es: x, en: x}
 def test_or_33_a_rule_lets_only_calls_within_its_limits_pass(arguments: dict[str, Any], passes: bool) -> None:
     assert RULE.allows("apply_discount", arguments) is passes
     assert not RULE.allows("create_reservation", arguments)
+
+
+def test_or_33_what_no_condition_looks_at_passes_only_where_the_rule_names_it() -> None:
+    named = RULE.model_copy(update={"arguments": ("discount_pct", "nights", "reservation")})
+    asked = {"discount_pct": 10, "nights": 5, "reservation": "R-1"}
+    assert named.allows("apply_discount", asked) and not RULE.allows("apply_discount", asked)
+    assert not named.allows("apply_discount", {"discount_pct": 10, "nights": 5})
+    for more in ({"note": "x"}, {"reservation": ["R-1", "R-2"]}):
+        assert not named.allows("apply_discount", {**asked, **more})
 
 
 @pytest.mark.parametrize(

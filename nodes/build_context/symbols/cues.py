@@ -3,10 +3,9 @@
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
+from recuerdo.state.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Cues:
 @cache
 def load_cues() -> Cues:
     """Read the file once."""
-    raw: dict[str, Any] = yaml.safe_load((files(__package__) / "cues.yaml").read_text(encoding="utf-8"))
+    raw: dict[str, Any] = read_table(__package__, "cues.yaml")
     joiners = "|".join(map(re.escape, raw["joiners"]))
     words = (
         *("stock_before", "stock_after", "market_before", "market_after", "market_after_capital"),

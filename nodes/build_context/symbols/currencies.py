@@ -4,12 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
-import yaml
-
 from recuerdo.nodes.build_context.symbols.table import load_table
+from recuerdo.state.tables import read_table
 
 _RATE: Final = re.compile(r"tipo de cambio|exchange rate|tasa de cambio")
 _LIKELY: Final = ("USD", "EUR", "MXN")
@@ -76,7 +74,7 @@ class _Names:
 
 @cache
 def _load() -> _Names:
-    raw = yaml.safe_load((files(__package__) / "currencies.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "currencies.yaml")
     codes = {name: code for code, names in raw["names"].items() for name in names}
     name = "|".join(map(re.escape, sorted(codes, key=len, reverse=True)))
     between = "|".join(raw["between"])

@@ -2,11 +2,9 @@
 
 import re
 from functools import cache
-from importlib.resources import files
-
-import yaml
 
 from recuerdo.state.folding import comparable, plain
+from recuerdo.state.tables import read_table
 
 
 def find_indicators(text: str) -> list[str]:
@@ -49,7 +47,5 @@ def _finder(names: dict[str, str], shape: str) -> tuple[re.Pattern[str], dict[st
 
 @cache
 def _load() -> dict[str, dict[str, list[str]]]:
-    loaded: dict[str, dict[str, list[str]]] = yaml.safe_load(
-        (files(__package__) / "indicators.yaml").read_text(encoding="utf-8")
-    )
+    loaded: dict[str, dict[str, list[str]]] = read_table(__package__, "indicators.yaml")
     return loaded

@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from itertools import chain
 from typing import Any, Literal
 
-import yaml
-
 from recuerdo.nodes.build_context.symbols.table import instrument
 from recuerdo.state.folding import comparable, plain
+from recuerdo.state.tables import read_table
 
 How = Literal["mentioned", "follow_up", "holding", "portfolio", "none"]
 """``holding``: some of the positions, by their size or kind; ``portfolio``: all of them."""
@@ -276,7 +274,7 @@ class _Phrases:
 
 @cache
 def _phrases() -> _Phrases:
-    raw: dict[str, Any] = yaml.safe_load((files(__package__) / "phrases.yaml").read_text(encoding="utf-8"))
+    raw: dict[str, Any] = read_table(__package__, "phrases.yaml")
     single = (
         "rank",
         "rank_again",

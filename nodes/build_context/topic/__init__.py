@@ -7,7 +7,7 @@ from recuerdo.nodes.build_context.intent import Intent
 from recuerdo.nodes.build_context.symbols import Standings, resolve_symbols
 from recuerdo.nodes.build_context.symbols.resolve import NOT_KNOWN
 from recuerdo.nodes.build_context.topic.likeness import LAST_MESSAGES, UNLIKE_BELOW, similarity
-from recuerdo.nodes.build_context.topic.reading import Reading, Said, read_topic
+from recuerdo.nodes.build_context.topic.reading import Doubt, Reading, Said, read_topic
 from recuerdo.state.turn import Topic, TopicReading
 from recuerdo.stores.embeddings import Embedder
 
@@ -38,13 +38,14 @@ async def understand(
         standings: ``held`` by value and gain, where they are known.
         home: the code of the user's own currency; empty when it is not known.
     """
-    # Off the loop: the first look loads tables, and a long message takes a while.
     recent = [topic["symbols"] for topic in reversed(topics) if topic["symbols"]]
-    resolution = await asyncio.to_thread(
-        resolve_symbols, text, recent, held, standings=standings, before=before, home=home
-    )
-    said = Said(text, redacted, language, intent, resolution, held)
-    found = await asyncio.to_thread(read_topic, said, topics)
+
+    def look() -> Reading | Doubt:
+        resolution = resolve_symbols(text, recent, held, standings=standings, before=before, home=home)
+        return read_topic(Said(text, redacted, language, intent, resolution, held), topics)
+
+    # Off the loop: the first look loads tables, and a long message takes a while.
+    found = await asyncio.to_thread(look)
     if isinstance(found, Reading):
         return found, None
     likeness = await similarity(text, before[-LAST_MESSAGES:], embedder)

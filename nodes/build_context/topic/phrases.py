@@ -3,9 +3,8 @@
 import re
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.resources import files
 
-import yaml
+from recuerdo.state.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,7 @@ class Patterns:
 @cache
 def patterns() -> Patterns:
     """Read the file once."""
-    raw: dict[str, list[str]] = yaml.safe_load(
-        (files(__package__) / "patterns.yaml").read_text(encoding="utf-8")
-    )
+    raw: dict[str, list[str]] = read_table(__package__, "patterns.yaml")
     return Patterns(**{group.name: _any_of(raw[group.name]) for group in fields(Patterns)})
 
 

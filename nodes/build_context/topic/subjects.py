@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Final
-
-import yaml
 
 from recuerdo.nodes.build_context.symbols import find_indicators, instrument
 from recuerdo.state.folding import comparable, plain
 from recuerdo.state.sentences import load_sentences
+from recuerdo.state.tables import read_table
 from recuerdo.state.turn import Topic
 
 sentences = load_sentences(__package__)
@@ -169,11 +167,11 @@ def _concept_finder() -> tuple[re.Pattern[str], dict[str, str]]:
 
 @cache
 def _concepts() -> dict[str, _Concept]:
-    raw = yaml.safe_load((files(__package__) / "concepts.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "concepts.yaml")
     return {key: _Concept(**{**one, "forms": tuple(one["forms"])}) for key, one in raw.items()}
 
 
 @cache
 def _fillers() -> frozenset[str]:
-    raw: dict[str, str] = yaml.safe_load((files(__package__) / "words.yaml").read_text(encoding="utf-8"))
+    raw: dict[str, str] = read_table(__package__, "words.yaml")
     return frozenset(word for words in raw.values() for word in words.split())

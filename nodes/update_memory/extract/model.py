@@ -7,7 +7,7 @@ slow, fails or answers with something else leaves what the rules read.
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
@@ -36,24 +36,30 @@ SECONDS = 15.0
 MAX_OUTPUT = 600
 """Output tokens of an answer."""
 
+Facts = Callable[[], Awaitable[Sequence[str]]]
+
 BEFORE = 2
 """Earlier messages of the user that are shown, for what "it" and "that" mean."""
 
 
-def extractor_for(call: Call, turn: TurnInfo) -> Extractor:
-    """The extractor that the plan asks for (``memory.learning.by``); rules where there is no model."""
+def extractor_for(call: Call, turn: TurnInfo, facts: Facts) -> Extractor:
+    """The extractor that the plan asks for (``memory.learning.by``); rules where there is no model.
+
+    ``facts`` gives the texts of what is remembered already, nearest to the message: only a model is shown them.
+    """
     by = call.services.plan.memory.learning.by
     if by == "rules" or isinstance(call.services.model, OfflineResponder):
         return RulesExtractor()
-    return ModelExtractor(call, turn, always=by == "model")
+    return ModelExtractor(call, turn, facts, always=by == "model")
 
 
 class ModelExtractor:
     """Asks the model about what the rules made nothing of; ``always``: about every message with a statement."""
 
-    def __init__(self, call: Call, turn: TurnInfo, *, always: bool) -> None:
+    def __init__(self, call: Call, turn: TurnInfo, facts: Facts, *, always: bool) -> None:
         self._call = call
         self._turn = turn
+        self._facts = facts
         self._always = always
 
     async def extract(self, said: Said) -> Extracted:
@@ -64,6 +70,7 @@ class ModelExtractor:
             return by_rules
         usage: list[CallUsage] = []
         try:
+            said = replace(said, facts=await self._facts())
             async with holding_lease(self._call, self._turn), asyncio.timeout(SECONDS):
                 text = await self._ask(said, usage)
             answer = read_answer(text)

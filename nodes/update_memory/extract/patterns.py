@@ -1,14 +1,13 @@
 """The patterns of this package, which stand in YAML beside the code that reads with them."""
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
+from recuerdo.state.tables import read_table
 
 
 @cache
 def load_patterns(name: str) -> dict[str, Any]:
     """The patterns in a YAML file of this package, by name."""
-    loaded: dict[str, Any] = yaml.safe_load((files(__package__) / name).read_text(encoding="utf-8"))
+    loaded: dict[str, Any] = read_table(__package__, name)
     return loaded

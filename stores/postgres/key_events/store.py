@@ -147,13 +147,13 @@ class PostgresKeyEvents:
         where, values = self._of(owner)
         # As the partial indexes are written, so that the first few are read, of however many.
         where += " and status <> 'CLOSED'" + ("" if resolved else " and (status = 'RESOLVED') = false")
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = await connection.execute(
-                f"select {COLUMNS} from recuerdo.key_events where {where}"
-                " order by (status = 'RESOLVED'), updated_at desc, id limit %(limit)s",
-                {**values, "limit": limit},
-            )
-            return [event_of(row) for row in await cursor.fetchall()]
+        found = await self._database.read(
+            self._tenant,
+            f"select {COLUMNS} from recuerdo.key_events where {where}"
+            " order by (status = 'RESOLVED'), updated_at desc, id limit %(limit)s",
+            {**values, "limit": limit},
+        )
+        return [event_of(row) for row in found]
 
     async def adopt(self, session: str, user: str, origin: Origin) -> list[UUID]:
         """The session's user is known now: its events become his (A-22). Returns their ids."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from recuerdo.state.errors import InputError
 from recuerdo.state.folding import folded, plain
+from recuerdo.state.levels import EPISODIC, Level
 from recuerdo.state.limits import MEMORY_MAX_CHARACTERS, MemoryStatus
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.postgres.arguments import checked_name
@@ -98,6 +99,7 @@ class StoredMemory:
     expires_at: datetime | None
     conversation: str | None = None
     active: bool = True
+    level: Level = EPISODIC
 
 
 @dataclass(frozen=True)

@@ -131,13 +131,11 @@ class Memories:
 
     async def count(self, assistant: str, user: str, now: datetime) -> int:
         """How many of the user's are in force at ``now``."""
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = await connection.execute(
-                f"select count(*) as number from recuerdo.user_memory where {IN_FORCE}",
-                self._scope(assistant, user, now),
-            )
-            row = await cursor.fetchone()
-        assert row is not None, "an aggregate gives one row"
+        (row,) = await self._database.read(
+            self._tenant,
+            f"select count(*) as number from recuerdo.user_memory where {IN_FORCE}",
+            self._scope(assistant, user, now),
+        )
         return int(row["number"])
 
     async def nearest(
@@ -154,14 +152,15 @@ class Memories:
         Only rows that the same embedder wrote are compared. The most similar comes first.
         """
         scope = self._scope(assistant, user, now)
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = connection.cursor(binary=True)
-            await cursor.execute(
-                f"select id, embedding from recuerdo.user_memory where {IN_FORCE}"
-                " and embedder = %(embedder)s and octet_length(embedding) = %(bytes)s",
-                {**scope, "embedder": embedder, "bytes": FLOAT.itemsize * len(embedding)},
-            )
-            rows = await cursor.fetchall()
+        rows = await self._database.read(
+            self._tenant,
+            f"select id, embedding from recuerdo.user_memory where {IN_FORCE}"
+            " and embedder = %(embedder)s and octet_length(embedding) = %(bytes)s",
+            {**scope, "embedder": embedder, "bytes": FLOAT.itemsize * len(embedding)},
+            binary=True,
+        )
+        if not rows:
+            return []
         return await asyncio.to_thread(_most_similar, rows, embedding, limit)
 
     async def alike(
@@ -175,6 +174,8 @@ class Memories:
     ) -> list[Alike]:
         """As :meth:`nearest`, with the memories: what a new fact may say again, or contradict."""
         near = await self.nearest(assistant, user, embedding, embedder, now, limit)
+        if not near:
+            return []
         similarity = {found.id: found.similarity for found in near}
         memories = await self.get(list(similarity), assistant, user, now)
         return [Alike(memory, similarity[memory.id]) for memory in memories]
@@ -188,10 +189,10 @@ class Memories:
         """
         scope = self._scope(assistant, user, now)
         values = {"analyzer": ANALYZER, "embedder": embedder, "scanned": scanned}
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = connection.cursor(binary=True, row_factory=tuple_row)
-            await cursor.execute(_SEARCH_ROWS, {**scope, **values})
-            return [SearchRow._make(row) for row in await cursor.fetchall()]
+        found = await self._database.read(
+            self._tenant, _SEARCH_ROWS, {**scope, **values}, rows=tuple_row, binary=True
+        )
+        return [SearchRow._make(row) for row in found]
 
     async def history(self, memory_id: UUID, assistant: str, user: str, now: datetime) -> Sequence[Revision]:
         """Earlier texts of the memory and of those it took the place of, oldest first."""
@@ -286,13 +287,12 @@ class Memories:
     async def _read(
         self, which: LiteralString, assistant: str, user: str, now: datetime, **values: Any
     ) -> list[StoredMemory]:
-        scope = self._scope(assistant, user, now)
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = connection.cursor(row_factory=class_row(StoredMemory))
-            await cursor.execute(
-                f"select {COLUMNS} from recuerdo.user_memory where {which}", {**scope, **values}
-            )
-            return await cursor.fetchall()
+        return await self._database.read(
+            self._tenant,
+            f"select {COLUMNS} from recuerdo.user_memory where {which}",
+            {**self._scope(assistant, user, now), **values},
+            rows=class_row(StoredMemory),
+        )
 
     def _scope(self, assistant: str, user: str, now: datetime) -> dict[str, Any]:
         require_scope(assistant=assistant, user=user)
@@ -301,8 +301,6 @@ class Memories:
 
 
 def _most_similar(rows: Sequence[dict[str, Any]], embedding: Sequence[float], limit: int) -> list[Nearest]:
-    if not rows:
-        return []
     stored = np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=FLOAT)
     matrix = stored.reshape(len(rows), len(embedding))
     query = np.asarray(embedding, dtype=np.float32)

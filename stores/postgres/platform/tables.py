@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, LiteralString, TypeVar
 
 from psycopg import sql
@@ -104,18 +105,12 @@ class Platform:
     async def _read(
         self, model: type[RowType], where: LiteralString, values: Mapping[str, Any]
     ) -> list[RowType]:
-        table = _TABLES[model]
-        names = [
-            sql.SQL("{} as {}").format(*map(sql.Identifier, (_column(name), name)))
-            for name in model.model_fields
-        ]
-        query = sql.SQL("select {} from {} where tenant = %(tenant)s and {} order by {}").format(
-            sql.SQL(", ").join(names), table.name, sql.SQL(where), table.order
+        return await self._database.read(
+            self._tenant,
+            _select(model, where),
+            {**values, "tenant": self._tenant},
+            rows=class_row(model),
         )
-        async with self._database.tenant(self._tenant) as connection:
-            cursor = connection.cursor(row_factory=class_row(model))
-            await cursor.execute(query, {**values, "tenant": self._tenant})
-            return await cursor.fetchall()
 
 
 @dataclass(frozen=True)
@@ -151,6 +146,19 @@ _NAMES: dict[type[Row], str] = {
     EconomicEvent: "platform_events",
 }
 _TABLES = {model: _table(name, model) for model, name in _NAMES.items()}
+
+
+@cache
+def _select(model: type[Row], where: LiteralString) -> bytes:
+    """The query for a kind's rows; put together once for each kind and condition."""
+    table = _TABLES[model]
+    names = [
+        sql.SQL("{} as {}").format(*map(sql.Identifier, (_column(name), name))) for name in model.model_fields
+    ]
+    query = sql.SQL("select {} from {} where tenant = %(tenant)s and {} order by {}").format(
+        sql.SQL(", ").join(names), table.name, sql.SQL(where), table.order
+    )
+    return query.as_bytes(None)
 
 
 def _columns(model: type[Row]) -> sql.Composed:

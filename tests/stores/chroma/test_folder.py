@@ -99,8 +99,8 @@ async def test_fault_12_a_collection_with_chromas_own_function_is_reset_too(open
     index = await opened()
 
     def foreign():
-        index._chroma._server.create_database("tenant-t1")
-        index._chroma._server.create_collection(
+        index._chroma.server().create_database("tenant-t1")
+        index._chroma.server().create_collection(
             "A1_memories",
             configuration={"embedding_function": DefaultEmbeddingFunction()},
             database="tenant-t1",
@@ -140,6 +140,21 @@ asyncio.run(main())
         )
     )
     assert output == "None set()\n"
+
+
+def test_opening_a_folder_takes_its_lock_and_loads_no_chroma(tmp_path):
+    script = """
+async def main():
+    index = await open_index(folder, Embedder())
+    second = await open_index(folder, Embedder())
+    await index.purge()
+    await index.close()
+    await second.close()
+    print(index.unavailable, (folder / "writer.lock").exists(), "chromadb" in sys.modules)
+
+asyncio.run(main())
+"""
+    assert finish(start(script, tmp_path / "vectors")) == "None True False\n"
 
 
 HOLDER = """
@@ -348,7 +363,7 @@ async def test_et_27_the_collection_has_the_assistants_name_and_holds_no_text(op
     await index.upsert("t1", "A1", [VectorItem("m", "user123", vector(1))])
 
     def look():
-        server = index._chroma._server
+        server = index._chroma.server()
         names = [found.name for found in server.list_collections(database="tenant-t1")]
         return names, index._chroma.find("t1", "A1").get(include=["metadatas", "documents"])
 
@@ -452,7 +467,7 @@ async def test_a_look_makes_no_database(opened, vector):
     await index.query("stranger", "A1", "u", vector(1), 3)
     await index.count("stranger", "A1")
     await index.delete("stranger", "A1", ["m"])
-    databases = await index._chroma.run(lambda: index._chroma._server.list_databases())
+    databases = await index._chroma.run(lambda: index._chroma.server().list_databases())
     assert [database["name"] for database in databases] == ["default_database"]
 
 

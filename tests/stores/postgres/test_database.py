@@ -1,6 +1,7 @@
 import asyncio
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 
 import psycopg
 import pytest
@@ -91,17 +92,53 @@ async def test_user_without_rights_is_told_what_is_missing(empty_database_url: s
             connection.execute("drop role guest_of_the_test")
 
 
+def end_all_backends(database_url: str) -> None:
+    """Returns when they are gone."""
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(
+            "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+
+
 async def test_fault_25_killed_backends_are_replaced(database: Database, database_url: str) -> None:
     async with database.connection() as connection:
         await connection.execute("select 1")
-    with psycopg.connect(database_url, autocommit=True) as other:
-        other.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity"
-            " where datname = current_database() and pid <> pg_backend_pid()"
-        )
+    end_all_backends(database_url)
     async with database.connection() as connection:
         row = await (await connection.execute("select 1 as one")).fetchone()
     assert row == {"one": 1}
+
+
+async def test_fault_25_server_that_went_away_is_noticed_without_asking_it(
+    database: Database, database_url: str
+) -> None:
+    """Every connection of the pool is gone; a tenant's work and a read each meet one."""
+    async with AsyncExitStack() as stack:
+        for _ in range(3):
+            await stack.enter_async_context(database.connection())
+    end_all_backends(database_url)
+    assert await database.read("A", "select 1 as one", ()) == [{"one": 1}]
+    async with database.tenant("A") as connection:
+        assert await (await connection.execute("select 1 as one")).fetchone() == {"one": 1}
+
+
+async def test_fault_25_backend_killed_in_mid_read_is_a_clear_error(
+    database: Database, database_url: str
+) -> None:
+    reading = asyncio.create_task(database.read("A", "select pg_sleep(30)", ()))
+    kill = (
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = current_database() and query like 'select pg_sleep%'"
+    )
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as other:
+        for _ in range(1_000):
+            if await (await other.execute(kill)).fetchall():
+                break
+            await asyncio.sleep(0.01)
+    with pytest.raises(StoreError):
+        await reading
+    assert await database.read("A", "select 1 as one", ()) == [{"one": 1}]
 
 
 async def test_fault_25_backend_killed_in_mid_run_is_a_clear_error(database: Database) -> None:
@@ -129,6 +166,8 @@ async def test_fault_25_nothing_is_prepared_behind_a_pooler(database_url: str) -
         )
         pooled = await Database.open(conninfo)
         assert not pooled.prepares_statements
+        await pooled.read("A", "select key from recuerdo.user_preferences where tenant = %s", ("A",))
+        assert await pooled.read("A", "select name from pg_prepared_statements", ()) == []
         await pooled.close()
 
 

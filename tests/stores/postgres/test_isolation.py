@@ -1,12 +1,14 @@
 """Row-level security: what a tenant's transaction can see and write, whatever its statement asks for (OR-6)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import LiteralString
 
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.errors import InsufficientPrivilege
+from psycopg.errors import DivisionByZero, InsufficientPrivilege, ReadOnlySqlTransaction
 
 from recuerdo.stores.postgres.checkpoints import open_saver, prune, remove_leftovers
 from recuerdo.stores.postgres.database import Database
@@ -136,3 +138,27 @@ async def test_or_6_an_owner_who_is_no_superuser_can_run_everything(owned: Datab
     assert (await prune(owned), await remove_leftovers(owned), await fail_abandoned(owned, NOW)) == (0, 0, 0)
     assert (await forget_user(owned, "A", "user-123", NOW)).remembered == 2
     assert await delete_expired(owned, NOW + timedelta(days=91), actor="worker") == 2
+
+
+async def test_or_6_read_in_one_trip_sees_its_own_rows_only_and_writes_nothing(database: Database) -> None:
+    await remember(database, "A", "de A")
+    await remember(database, "B", "de B")
+    assert await database.read("A", "select text from recuerdo.user_memory", ()) == [{"text": "de A"}]
+    with pytest.raises(ReadOnlySqlTransaction):
+        await database.read("A", "delete from recuerdo.user_memory returning id", ())
+
+
+async def test_or_6_read_that_fails_or_is_broken_off_leaves_no_tenant_behind(database: Database) -> None:
+    await remember(database, "A", "de A")
+    whoami: LiteralString = "select current_user as role, current_setting('recuerdo.tenant', true) as tenant"
+    async with database.connection() as connection:
+        before = await (await connection.execute(whoami)).fetchone()
+    with pytest.raises(DivisionByZero):
+        await database.read("A", "select 1 / 0", ())
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await database.read("A", "select pg_sleep(30)", ())
+    async with database.connection() as connection:
+        after = await (await connection.execute(whoami)).fetchone()
+    assert before and after and after["role"] == before["role"] and not after["tenant"]
+    assert await database.read("B", "select text from recuerdo.user_memory", ()) == []

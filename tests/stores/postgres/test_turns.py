@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from recuerdo.state.errors import BusyError, ScopeError
+from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.memories import NewMemory
 from recuerdo.stores.postgres.preferences import PreferenceChange, Preferences
@@ -250,7 +251,9 @@ async def test_c_11_conversation_belongs_to_its_owner(
     assert "user-123" not in str(refused.value)
 
 
-async def test_c_11_reads_give_nothing_of_a_foreign_conversation(log: TurnLog, play: PlayTurn) -> None:
+async def test_c_11_reads_give_nothing_of_a_foreign_conversation(
+    log: TurnLog, play: PlayTurn, approvals: Approvals
+) -> None:
     turn = await play("secret", "", messages=[NewMessage("r", "tool", "result", NOW)], record={"a": 1})
     for user in ("intruder", None):
         assert await log.conversation("conv-456", user) is None
@@ -258,7 +261,7 @@ async def test_c_11_reads_give_nothing_of_a_foreign_conversation(log: TurnLog, p
         assert await log.record(turn, user) is None
         assert await log.tool_result("conv-456", "r", user) is None
         with pytest.raises(ScopeError):
-            await log.clear("conv-456", user)
+            await log.clear("conv-456", user, approvals, NOW)
     assert await log.conversations("intruder") == []
 
 
@@ -349,10 +352,10 @@ async def test_rf_54_preference_of_a_turn_with_its_audit(database: Database, pla
 
 
 async def test_im_36_clear_removes_the_log_and_keeps_memory(
-    database: Database, log: TurnLog, play: PlayTurn, new_turn: NewTurnBuilder
+    database: Database, log: TurnLog, play: PlayTurn, new_turn: NewTurnBuilder, approvals: Approvals
 ) -> None:
     await play("M1", "R1", memories=[NewMemory("qa", "P R", "es", 1.0)])
-    await log.clear("conv-456", "user-123")
+    await log.clear("conv-456", "user-123", approvals, NOW)
     assert await log.messages("conv-456", "user-123") == []
     assert await log.conversations("user-123") == []
     assert await count(database, "user_memory") == 1
@@ -360,10 +363,12 @@ async def test_im_36_clear_removes_the_log_and_keeps_memory(
         await log.begin(new_turn(user="intruder"), lease=LEASE, wait=AT_ONCE)
 
 
-async def test_clear_waits_for_no_running_turn(log: TurnLog, new_turn: NewTurnBuilder) -> None:
+async def test_clear_waits_for_no_running_turn(
+    log: TurnLog, new_turn: NewTurnBuilder, approvals: Approvals
+) -> None:
     await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE)
     with pytest.raises(BusyError):
-        await log.clear("conv-456", "user-123")
+        await log.clear("conv-456", "user-123", approvals, NOW)
 
 
 async def test_whole_tool_result_can_be_read_in_the_same_turn(log: TurnLog, new_turn: NewTurnBuilder) -> None:
@@ -428,7 +433,7 @@ async def test_a_reservation_outlives_its_turn_until_it_is_released(
 
     with pytest.raises(BusyError):
         await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE)
-    await log.release(ticket)
+    await log.release(ticket, NOW)
     assert await log.begin(new_turn(), lease=LEASE, wait=AT_ONCE) == 2
 
 
