@@ -22,6 +22,7 @@ from recuerdo.cli.demo import demo
 from recuerdo.cli.doctor import doctor
 from recuerdo.cli.evaluate import evaluate
 from recuerdo.cli.events import events_app
+from recuerdo.cli.evidence import evidence_app
 from recuerdo.cli.inspect_text import inspect_text
 from recuerdo.cli.market import market
 from recuerdo.cli.memory import memory_app
@@ -49,6 +50,7 @@ app.command()(doctor)
 app.add_typer(context_app)
 app.command("eval")(evaluate)
 app.add_typer(events_app)
+app.add_typer(evidence_app)
 app.command("inspect")(inspect_text)
 app.command()(market)
 app.add_typer(memory_app)

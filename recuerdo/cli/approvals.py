@@ -8,8 +8,9 @@ import typer
 import yaml
 from rich.table import Table
 
-from recuerdo.cli.console import checked_name, out, plain_text, print_json, printable, speaker
-from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant
+from recuerdo.cli.console import out, plain_text, print_json, printable, speaker
+from recuerdo.cli.desk import at_desk
+from recuerdo.cli.options import Actor, AsJson, Assistant, PlanName, Tenant
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
@@ -36,8 +37,14 @@ class Status(StrEnum):
     auto_approved = "auto_approved"
 
 
+class Outcome(StrEnum):
+    """What came of a call."""
+
+    happened = "happened"
+    did_not_happen = "did_not_happen"
+
+
 Id = Annotated[str, typer.Argument(help="Id of a request, as the list shows it.", metavar="ID")]
-Actor = Annotated[str, typer.Option(help="Who looks or decides: a supervisor or owner.", metavar="NAME")]
 Reason = Annotated[str | None, typer.Option(help="Why; the model is told why it was rejected.")]
 
 
@@ -53,7 +60,6 @@ def list_approvals(
     """List requests, newest first, and calls whose outcome nobody knows."""
     from recuerdo.cli.session import Identity, open_stores
 
-    checked_name("--actor", actor)
     with open_stores(Identity(None, tenant, None, plan)) as agent:
         desk = agent.governance.approvals
         found = agent.run_sync(desk.list(status.value, actor=actor, limit=limit))
@@ -77,7 +83,6 @@ def show(
     from recuerdo.cli.session import Identity, open_stores
     from recuerdo.resuming import approval_id
 
-    checked_name("--actor", actor)
     with open_stores(Identity(None, tenant, None, plan)) as agent:
         found = agent.run_sync(agent.governance.approvals.show(approval_id(approval), actor=actor))
         level = agent.run_sync(agent.level_1(found.conversation, user=found.user))
@@ -126,6 +131,7 @@ def reject(
 @approvals_app.command()
 def resume(
     approval: Id,
+    actor: Actor,
     tenant: Tenant = None,
     assistant: Assistant = None,
     plan: PlanName = None,
@@ -134,7 +140,7 @@ def resume(
     """Go on with the turn of a request that was decided before."""
     from recuerdo.cli.session import Identity
 
-    _decide(Identity(None, tenant, assistant, plan), approval, None, None, None, as_json=as_json)
+    _decide(Identity(None, tenant, assistant, plan), approval, None, actor, None, as_json=as_json)
 
 
 @approvals_app.command()
@@ -150,7 +156,6 @@ def reverse(
     from recuerdo.cli.session import Identity, open_stores
     from recuerdo.resuming import approval_id
 
-    checked_name("--actor", actor)
     with open_stores(Identity(None, tenant, None, plan)) as agent:
         desk = agent.governance.approvals
         found = agent.run_sync(desk.reverse(approval_id(approval), actor=actor, reason=reason))
@@ -160,23 +165,46 @@ def reverse(
         print(_say("reversed", id=found.id))
 
 
+@approvals_app.command()
+def settle(
+    call: Annotated[str, typer.Argument(help="Id of a call whose outcome is unknown.", metavar="CALL")],
+    outcome: Annotated[Outcome, typer.Option(help="What you found out.")],
+    actor: Actor,
+    reason: Annotated[str | None, typer.Option(help="How you know.")] = None,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what came of a call whose outcome nobody knew, once; this runs nothing."""
+    found = at_desk(
+        tenant, lambda desk: desk.approvals.settle(call, outcome.value, actor=actor, reason=reason)
+    )
+    if as_json:
+        print_json(vars(found))
+    else:
+        print(printable(_say(f"settled_{outcome.value}", id=found.id, tool=found.tool)))
+
+
 def _decide(
     identity: "Identity",
     approval: str,
     decision: "Decision | None",
-    actor: str | None,
+    actor: str,
     reason: str | None,
     *,
     as_json: bool,
 ) -> None:
-    """In an agent of the request's own plan and assistant, unless others are named."""
+    """In an agent of the request's own plan and assistant, unless others are named.
+
+    Who made a request may take it back without a role; to go on with what was decided takes one.
+    """
     from recuerdo.cli.session import Identity, open_stores, open_with_model
     from recuerdo.resuming import approval_id
     from recuerdo.stores.postgres.approvals import Approvals
 
-    checked_name("--actor", actor)
     key = approval_id(approval)
     with open_stores(identity) as agent:
+        if decision is None:
+            agent.run_sync(agent.governance.approvals.show(key, actor=actor))
         approvals = Approvals(agent.services.database, agent.tenant, agent.services.keys)
         found = agent.run_sync(approvals.get(key))
     own = Identity(None, identity.tenant, identity.assistant or found.assistant, identity.plan or found.plan)

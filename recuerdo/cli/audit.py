@@ -8,7 +8,7 @@ from rich.table import Table
 
 from recuerdo.cli.console import language, out, plain_text, print_json, printable
 from recuerdo.cli.desk import at_desk
-from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.cli.options import Actor, AsJson, Tenant
 from recuerdo.state.errors import StoreError
 from recuerdo.state.sentences import load_sentences
 
@@ -29,7 +29,10 @@ def verify(
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check that nothing was changed, removed, moved or cut off; exit code 1 when something was."""
+    """Check that nothing was changed, removed, moved or cut off; exit code 1 when something was.
+
+    Takes no actor: it must work where the roles themselves were tampered with.
+    """
     from recuerdo.stores.postgres.governance_audit import Anchor
 
     noted = Anchor.parse(anchor) if anchor else None
@@ -55,6 +58,7 @@ def verify(
 
 @audit_app.command("list")
 def list_entries(
+    actor: Actor,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many at most.")] = 50,
     before: Annotated[int | None, typer.Option(help="Only those below this number.")] = None,
     subject: Annotated[str | None, typer.Option(help="Only of this plan, pack, user or proposal.")] = None,
@@ -62,7 +66,9 @@ def list_entries(
     as_json: AsJson = False,
 ) -> None:
     """List the newest entries first."""
-    entries = at_desk(tenant, lambda desk: desk.audit.entries(limit=limit, before=before, subject=subject))
+    entries = at_desk(
+        tenant, lambda desk: desk.audit.entries(actor=actor, limit=limit, before=before, subject=subject)
+    )
     if as_json:
         print_json([{**vars(entry), "hash": entry.hash.hex()} for entry in entries])
     elif entries:

@@ -3,9 +3,7 @@ does not stand in the way of mending it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, TypeVar
 
 from recuerdo.cli.console import checked_name, quiet_logs
 
@@ -13,9 +11,6 @@ if TYPE_CHECKING:
     from recuerdo.governance import Governance
 
 T = TypeVar("T")
-
-Actor = Annotated[str, typer.Option(help="Who decides: a supervisor or an owner.", metavar="NAME")]
-Owner = Annotated[str, typer.Option("--actor", help="Who decides: an owner.", metavar="NAME")]
 
 
 def at_desk(tenant: str | None, work: Callable[["Governance"], Awaitable[T]]) -> T:

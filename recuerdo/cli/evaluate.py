@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import checked_name, out, plain_text, print_json, speaker
-from recuerdo.cli.options import AsJson, PlanName, Tenant
+from recuerdo.cli.console import out, plain_text, print_json, speaker
+from recuerdo.cli.options import Actor, AsJson, PlanName, Tenant
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
 
@@ -20,7 +20,7 @@ _say = speaker(sentences)
 
 
 def evaluate(
-    actor: Annotated[str, typer.Option(help="Who tries: a supervisor or owner.", metavar="NAME")],
+    actor: Actor,
     plan: PlanName = None,
     revision: Annotated[
         str | None,
@@ -34,7 +34,6 @@ def evaluate(
     """Try a plan's eval cases with the model that is set; exit code 1 when one fails. No tool changes anything."""
     from recuerdo.cli.session import Identity, open_with_model
 
-    checked_name("--actor", actor)
     number = _number(revision)
     with open_with_model(Identity(None, tenant, None, plan)) as agent:
         run = agent.run_sync(_run(agent, number, actor))

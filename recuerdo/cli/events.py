@@ -20,6 +20,7 @@ from recuerdo.cli.console import (
     plain_text,
     print_json,
     printable,
+    say,
     speaker,
 )
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant
@@ -280,7 +281,8 @@ def _entries(events: list[dict[str, Any]]) -> RenderableType:
         kind = _say("removed", type=event["type"]) if event["type_removed"] else event["type"]
         owner = event["user"] or _say("session", session=event["session"])
         head = (event["id"], event["status"], event["priority"], event["updated_at"][:16])
-        lines += [plain_text("  ".join(head), "bold"), plain_text(f"{kind} · {owner} · {event['summary']}")]
+        what = (kind, owner, say("level", level=event["level"]), event["summary"])
+        lines += [plain_text("  ".join(head), "bold"), plain_text(" · ".join(what))]
     return Group(*lines)
 
 

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import typer
 
-from recuerdo.cli.console import checked_name, print_json, speaker
-from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant
+from recuerdo.cli.console import print_json, speaker
+from recuerdo.cli.options import Actor, AsJson, Assistant, PlanName, Tenant
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
 
@@ -16,7 +16,6 @@ _say = speaker(sentences)
 _PUBLISHED, _WITHDRAWN = "published", "withdrawn"
 
 MemoryId = Annotated[str, typer.Argument(help="Id of a memory.", metavar="ID")]
-Actor = Annotated[str, typer.Option(help="Who decides: a supervisor or an owner.", metavar="NAME")]
 Reason = Annotated[str, typer.Option(help="Why, for the audit.", metavar="TEXT")]
 
 
@@ -64,7 +63,6 @@ def _decide(
     from recuerdo.cli.session import Identity, open_stores
 
     memory_id = _memory_id(memory)
-    checked_name("--actor", actor)
     with open_stores(Identity(None, *where)) as agent:
         act = agent.memory.publish if status == _PUBLISHED else agent.memory.withdraw
         agent.run_sync(act(memory_id, actor=actor, reason=reason))

@@ -1,14 +1,17 @@
 """``recuerdo memory remember``, ``recall``, ``correct``, ``why`` and ``forget-all``: the user's own rights (IM-43)."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import complain, is_terminal, out, plain_text, print_json, speaker
+from recuerdo.cli.console import complain, is_terminal, out, plain_text, print_json, say, speaker
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant, User
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.state.sentences import load_sentences
+
+if TYPE_CHECKING:
+    from recuerdo.stores.recall.search import Recalled
 
 sentences = load_sentences(__package__, "memory_rights_sentences.yaml")
 _said = speaker(sentences)
@@ -64,7 +67,7 @@ def recall(
     elif not found:
         print(_said("nothing_found"))
     else:
-        out().print(_table([(f"{hit.score:.2f}", hit.memory.text) for hit in found]))
+        out().print(_table([(_hit(hit), hit.memory.text) for hit in found]))
 
 
 def correct(
@@ -125,6 +128,10 @@ def forget_all(user: User = None, tenant: Tenant = None, yes: Yes = False, as_js
         )
     else:
         print(_said("forgotten_all", count=gone.remembered, conversations=gone.conversations))
+
+
+def _hit(hit: "Recalled") -> str:
+    return f"{hit.score:.2f}  {say('level', level=hit.memory.level)}"
 
 
 def _confirmed(user: str) -> bool:

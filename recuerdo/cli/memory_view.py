@@ -11,6 +11,7 @@ from recuerdo.agent import Agent
 from recuerdo.cli.console import plain_text, say, sentences
 from recuerdo.nodes.update_memory.preference_values import like
 from recuerdo.state.errors import InputError
+from recuerdo.state.levels import EPISODIC
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.postgres.preferences import Preference
 from recuerdo.stores.postgres.symbols import Interest
@@ -58,20 +59,22 @@ class Remembered:
     def _items(self) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("#", justify="right")
-        for key in ("column_kind", "column_content", "column_until"):
+        for key in ("column_level", "column_kind", "column_content", "column_until"):
             table.add_column(say(key), overflow="fold")
         for preference in self.preferences.values():
             content = plain_text(f"{preference.key} = {_shown(preference.value)}")
             until = preference.expires_at.date().isoformat()
-            table.add_row(str(table.row_count + 1), say("kind_preference"), content, until)
+            number, level = str(table.row_count + 1), str(preference.level)
+            table.add_row(number, level, say("kind_preference"), content, until)
         for memory in self.memories:
             until = memory.expires_at.date().isoformat() if memory.expires_at else "-"
-            table.add_row(str(table.row_count + 1), memory.kind, plain_text(memory.text), until)
+            number, level = str(table.row_count + 1), str(memory.level)
+            table.add_row(number, level, memory.kind, plain_text(memory.text), until)
         return table
 
     def _symbols(self) -> RenderableType:
         listed = ", ".join(f"{interest.symbol} ({interest.count})" for interest in self.symbols) or "-"
-        return plain_text(say("memory_symbols", symbols=listed), "dim")
+        return plain_text(say("memory_symbols", level=EPISODIC, symbols=listed), "dim")
 
     def forget(self, agent: Agent, item: str) -> str:
         """Forget the item of that number, preference key or memory id; returns what it was.

@@ -21,8 +21,7 @@ from recuerdo.cli.console import (
     quiet_logs,
     speaker,
 )
-from recuerdo.cli.desk import Actor
-from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.cli.options import Actor, AsJson, MaybeActor, Tenant, named
 from recuerdo.state.errors import RecuerdoError, SettingsError
 from recuerdo.state.sentences import load_sentences
 
@@ -53,7 +52,6 @@ def build(
     """Check a folder, sign it and keep it; the versions before it stay."""
     from recuerdo.stores.packs import read_folder
 
-    checked_name("--actor", actor)
     pack = read_folder(folder, name)
     document = asyncio.run(_build(pack, actor, tenant))
     if as_json:
@@ -66,9 +64,9 @@ def build(
 
 
 @pack_app.command("list")
-def list_packs(tenant: Tenant = None, as_json: AsJson = False) -> None:
+def list_packs(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """List every version of every pack, the newest of each first."""
-    tenant, entries = asyncio.run(_entries(tenant))
+    tenant, entries = asyncio.run(_entries(tenant, actor))
     if as_json:
         print_json([_entry(entry) for entry in entries])
     elif entries:
@@ -78,9 +76,9 @@ def list_packs(tenant: Tenant = None, as_json: AsJson = False) -> None:
 
 
 @pack_app.command()
-def show(pack: Reference, tenant: Tenant = None, as_json: AsJson = False) -> None:
+def show(pack: Reference, actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """Verify a pack and show its rules."""
-    document = asyncio.run(_show(pack, tenant))
+    document = asyncio.run(_show(pack, tenant, actor))
     if as_json:
         print_json(document)
         return
@@ -92,6 +90,7 @@ def show(pack: Reference, tenant: Tenant = None, as_json: AsJson = False) -> Non
 
 @pack_app.command()
 def verify(
+    actor: Actor,
     pack: Annotated[
         str | None, typer.Argument(help="Default: every pack of the tenant.", metavar="[NAME@PIN]")
     ] = None,
@@ -99,7 +98,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check content and signature of one pack, or of all; exit code 1 when one is refused."""
-    checks = asyncio.run(_verify(pack, tenant))
+    checks = asyncio.run(_verify(pack, tenant, actor))
     if as_json:
         print_json([check.as_data() for check in checks])
     else:
@@ -110,9 +109,11 @@ def verify(
 
 
 @pack_app.command()
-def diff(before: Version, after: Version, tenant: Tenant = None, as_json: AsJson = False) -> None:
-    """Show what differs between two versions, file by file."""
-    files = asyncio.run(_diff(before, after, tenant))
+def diff(
+    before: Version, after: Version, actor: MaybeActor, tenant: Tenant = None, as_json: AsJson = False
+) -> None:
+    """Show what differs between two versions, file by file; two folders need no actor."""
+    files = _diff(before, after, tenant, actor)
     if as_json:
         print_json({"before": before, "after": after, "files": files})
         return
@@ -179,6 +180,16 @@ async def _desk(tenant: str | None) -> AsyncIterator[_Desk]:
         yield _Desk(services, tenant or settings.tenant)
 
 
+@asynccontextmanager
+async def _looking(tenant: str | None, actor: str) -> AsyncIterator[_Desk]:
+    """For somebody who looks at what is kept: it takes a role."""
+    from recuerdo.stores.postgres.roles import STAFF, Roles
+
+    async with _desk(tenant) as desk:
+        await Roles(desk.services.database, desk.tenant, desk.keys).require(actor, STAFF)
+        yield desk
+
+
 async def _build(pack: "Pack", actor: str, tenant: str | None) -> dict[str, Any]:
     from recuerdo.stores.plans import PlanOffice
 
@@ -194,13 +205,13 @@ async def _build(pack: "Pack", actor: str, tenant: str | None) -> dict[str, Any]
         }
 
 
-async def _entries(tenant: str | None) -> tuple[str, Sequence["PackEntry"]]:
-    async with _desk(tenant) as desk:
+async def _entries(tenant: str | None, actor: str) -> tuple[str, Sequence["PackEntry"]]:
+    async with _looking(tenant, actor) as desk:
         return desk.tenant, await desk.packs.all()
 
 
-async def _show(reference: str, tenant: str | None) -> dict[str, Any]:
-    async with _desk(tenant) as desk:
+async def _show(reference: str, tenant: str | None, actor: str) -> dict[str, Any]:
+    async with _looking(tenant, actor) as desk:
         sealed = await desk.sealed(reference)
         pack = await desk.verified(sealed)
         return {
@@ -212,8 +223,8 @@ async def _show(reference: str, tenant: str | None) -> dict[str, Any]:
         }
 
 
-async def _verify(reference: str | None, tenant: str | None) -> list[_Check]:
-    async with _desk(tenant) as desk:
+async def _verify(reference: str | None, tenant: str | None, actor: str) -> list[_Check]:
+    async with _looking(tenant, actor) as desk:
         listed = [reference] if reference else [entry.reference for entry in await desk.packs.all()]
         return [await _check(desk, each) for each in listed]
 
@@ -227,20 +238,27 @@ async def _check(desk: _Desk, reference: str) -> _Check:
     return _Check(reference, None)
 
 
-async def _diff(before: str, after: str, tenant: str | None) -> dict[str, list[str]]:
-    async with _desk(tenant) as desk:
-        old, new = await _texts(desk, before), await _texts(desk, after)
+def _diff(before: str, after: str, tenant: str | None, actor: str) -> dict[str, list[str]]:
+    kept = [version for version in (before, after) if "@" in version]
+    texts = asyncio.run(_kept_texts(kept, tenant, named(actor))) if kept else {}
+    old, new = (texts[version] if version in texts else _folder_texts(version) for version in (before, after))
     found = {path: _lines(path, old.get(path, ""), new.get(path, "")) for path in sorted({*old, *new})}
     return {path: lines for path, lines in found.items() if lines}
 
 
-async def _texts(desk: _Desk, version: str) -> dict[str, str]:
+async def _kept_texts(references: Sequence[str], tenant: str | None, actor: str) -> dict[str, dict[str, str]]:
+    async with _looking(tenant, actor) as desk:
+        packs = [await desk.verified(await desk.sealed(reference)) for reference in references]
+    return {reference: _texts(pack) for reference, pack in zip(references, packs, strict=True)}
+
+
+def _folder_texts(folder: str) -> dict[str, str]:
     from recuerdo.stores.packs import read_folder
 
-    if "@" in version:
-        pack = await desk.verified(await desk.sealed(version))
-    else:
-        pack = await asyncio.to_thread(read_folder, Path(version), "folder")
+    return _texts(read_folder(Path(folder), "folder"))
+
+
+def _texts(pack: "Pack") -> dict[str, str]:
     return {file.path: file.text for file in pack.files}
 
 
@@ -264,10 +282,11 @@ def _entry(entry: "PackEntry") -> dict[str, Any]:
 
 def _list(entries: Sequence["PackEntry"]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for key in ("column_pack", "column_size", "column_built_at", "column_built_by"):
+    for key in ("column_pack", "column_level", "column_size", "column_built_at", "column_built_by"):
         table.add_column(_say(key), overflow="fold")
     for entry in entries:
-        cells = (entry.reference, str(entry.size), f"{entry.built_at:%Y-%m-%d %H:%M %Z}", entry.built_by)
+        when = f"{entry.built_at:%Y-%m-%d %H:%M %Z}"
+        cells = (entry.reference, str(entry.level), str(entry.size), when, entry.built_by)
         table.add_row(*map(plain_text, cells))
     return table
 

@@ -8,7 +8,6 @@ import yaml
 from rich.table import Table
 
 from recuerdo.cli.console import (
-    checked_name,
     complain,
     language,
     note,
@@ -17,8 +16,8 @@ from recuerdo.cli.console import (
     print_json,
     printable,
 )
-from recuerdo.cli.desk import Actor, Owner, at_desk
-from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.cli.desk import at_desk
+from recuerdo.cli.options import Actor, AsJson, MaybeActor, Tenant, named
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ Version = Annotated[str, typer.Argument(help="Such as r8; a plan's name or YAML 
 
 @plan_app.command()
 def show(
+    actor: MaybeActor,
     plan: Annotated[
         str | None, typer.Argument(help="A plan's name or YAML file. Default: RECUERDO_PLAN.")
     ] = None,
@@ -53,7 +53,7 @@ def show(
 
     name = plan or Settings.load().plan
     if revision is not None:
-        _show_revision(name, revision, tenant, as_json)
+        _show_revision(name, revision, named(actor), tenant, as_json)
         return
     draft = load_plan(name)
     data = draft.model_dump(mode="json")
@@ -66,12 +66,13 @@ def show(
 
 @plan_app.command("list")
 def list_revisions(
+    actor: Actor,
     plan: Annotated[str | None, typer.Argument(help="Default: every plan.", metavar="[PLAN]")] = None,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
     """List the signed revisions, the newest first, and which one is in force."""
-    entries = at_desk(tenant, lambda desk: desk.plans.all(plan))
+    entries = at_desk(tenant, lambda desk: desk.plans.all(plan, actor=actor))
     if as_json:
         print_json([{**vars(entry), "revision": f"r{entry.number}"} for entry in entries])
     elif entries:
@@ -86,24 +87,31 @@ def compile_plan(
     actor: Actor,
     without: Annotated[
         list[str] | None,
-        typer.Option(help="A rule, case, tool or proposal that it no longer carries.", metavar="NAME"),
+        typer.Option(
+            help="A rule, case, tool or proposal to leave out, in later revisions too.", metavar="NAME"
+        ),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="An approved proposal to take in again: left out, or rolled back.", metavar="ID"),
     ] = None,
     activate: Annotated[bool, typer.Option("--activate", help="Put it in force at once.")] = False,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
     """Make the next signed revision, with the proposals approved since; it acts once it is activated."""
-    checked_name("--actor", actor)
 
     async def work(desk: "Governance") -> "Revision":
-        revision = await desk.plans.compile(plan, actor=actor, without=without or ())
-        await _warn(desk, revision)
+        revision = await desk.plans.compile(plan, actor=actor, without=without or (), include=include or ())
+        await _warn(desk, revision, actor)
         if activate:
             await desk.plans.activate(revision.number, actor=actor, name=revision.plan.name)
         return revision
 
     revision = at_desk(tenant, work)
     _said("compiled_activated" if activate else "compiled", revision, as_json)
+    if not as_json:
+        _say_proposals(revision)
 
 
 @plan_app.command()
@@ -111,10 +119,10 @@ def activate(
     plan: Name, revision: RevisionText, actor: Actor, tenant: Tenant = None, as_json: AsJson = False
 ) -> None:
     """Put a revision in force for the turns that begin from now on."""
-    checked_name("--actor", actor)
 
     async def work(desk: "Governance") -> "Revision":
-        await _warn(desk, (await desk.plans.show(revision, name=plan)).revision)
+        shown = await desk.plans.show(revision, actor=actor, name=plan)
+        await _warn(desk, shown.revision, actor)
         return await desk.plans.activate(revision, actor=actor, name=plan)
 
     _said("activated", at_desk(tenant, work), as_json)
@@ -131,11 +139,10 @@ def rollback(
     as_json: AsJson = False,
 ) -> None:
     """Return to an earlier revision."""
-    checked_name("--actor", actor)
 
     async def work(desk: "Governance") -> "Revision":
         found = await desk.plans.rollback(revision, actor=actor, name=plan)
-        await _warn(desk, found)
+        await _warn(desk, found, actor)
         return found
 
     _said("activated", at_desk(tenant, work), as_json)
@@ -145,19 +152,24 @@ def rollback(
 def diff(
     plan: Name,
     before: Version,
+    actor: MaybeActor,
     after: Annotated[
         str | None, typer.Argument(help="Default: the revision in force.", metavar="[AFTER]")
     ] = None,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what differs between two revisions or drafts: fields, tools, packs, rules."""
+    """Show what differs between two revisions or drafts: fields, tools, packs, rules; two drafts need no actor."""
+    from recuerdo.stores.plans.diff import differences
 
-    async def work(desk: "Governance") -> list["Difference"]:
-        versions = [_version(before), _version(after) if after else None]
-        return await desk.plans.diff(versions[0] or before, versions[1] or after, name=plan)
-
-    found = at_desk(tenant, work)
+    old, new = _version(before), _version(after) if after else None
+    if old and new:
+        found = differences(old, new)
+    else:
+        who = named(actor)
+        found = at_desk(
+            tenant, lambda desk: desk.plans.diff(old or before, new or after, actor=who, name=plan)
+        )
     if as_json:
         print_json([vars(difference) for difference in found])
     elif found:
@@ -177,7 +189,6 @@ def stop(
     as_json: AsJson = False,
 ) -> None:
     """Emergency stop: from now on no auto-approve rule holds, in turns under way too."""
-    checked_name("--actor", actor)
     found = at_desk(tenant, lambda desk: desk.plans.stop(actor=actor, all_tools=all_tools, name=plan))
     if as_json:
         print_json({"plan": plan, "stopped": True, **vars(found)})
@@ -186,9 +197,8 @@ def stop(
 
 
 @plan_app.command()
-def lift(plan: Name, actor: Owner, tenant: Tenant = None, as_json: AsJson = False) -> None:
+def lift(plan: Name, actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """End the emergency stop."""
-    checked_name("--actor", actor)
     at_desk(tenant, lambda desk: desk.plans.lift(actor=actor, name=plan))
     if as_json:
         print_json({"plan": plan, "stopped": False})
@@ -197,9 +207,8 @@ def lift(plan: Name, actor: Owner, tenant: Tenant = None, as_json: AsJson = Fals
 
 
 @plan_app.command("rotate-key")
-def rotate_key(actor: Owner, tenant: Tenant = None, as_json: AsJson = False) -> None:
+def rotate_key(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """Sign with a new key from now on; what the old one signed stays valid."""
-    checked_name("--actor", actor)
     record = at_desk(tenant, lambda desk: desk.plans.rotate_key(actor=actor))
     if as_json:
         print_json({"key": record.key_id, "retires": record.retires})
@@ -207,9 +216,9 @@ def rotate_key(actor: Owner, tenant: Tenant = None, as_json: AsJson = False) -> 
     _print("rotated", new=record.key_id, old=record.retires)
 
 
-def _show_revision(name: str, revision: str, tenant: str | None, as_json: bool) -> None:
+def _show_revision(name: str, revision: str, actor: str, tenant: str | None, as_json: bool) -> None:
     wanted = None if revision == "active" else revision
-    shown = at_desk(tenant, lambda desk: desk.plans.show(wanted, name=name))
+    shown = at_desk(tenant, lambda desk: desk.plans.show(wanted, actor=actor, name=name))
     found = shown.revision
     data = found.plan.model_dump(mode="json")
     if as_json:
@@ -235,15 +244,16 @@ def _data(revision: "Revision") -> dict[str, Any]:
         "parent": revision.parent,
         "packs": dict(revision.packs),
         "included": [one.proposal for one in revision.included],
+        "excluded": list(revision.excluded),
     }
 
 
-async def _warn(desk: "Governance", revision: "Revision") -> None:
+async def _warn(desk: "Governance", revision: "Revision", actor: str) -> None:
     """Say what speaks against the revision: eval cases that it fails, or that nobody has tried (OR-35), and events of
     types that it no longer has (IM-18)."""
-    if against := await desk.evaluations.before_activation(revision):
+    if against := await desk.evaluations.before_activation(revision, actor=actor):
         complain(against)
-    for name, events in (await desk.plans.removed_types(revision)).items():
+    for name, events in (await desk.plans.removed_types(revision, actor=actor)).items():
         complain(sentences("type_removed", type=name, events=events))
 
 
@@ -252,6 +262,15 @@ def _said(key: str, revision: "Revision", as_json: bool) -> None:
         print_json({**_data(revision), "active": key != "compiled"})
         return
     _print(key, revision=revision.reference, plan=revision.plan.name, label=revision.label)
+
+
+def _say_proposals(revision: "Revision") -> None:
+    """What a revision has of approved proposals and what it leaves out: nothing comes in unsaid."""
+    if revision.included:
+        carried = ", ".join(f"{one.proposal} ({one.change.name})" for one in revision.included)
+        _print("carries", proposals=carried)
+    if revision.excluded:
+        _print("leaves_out", proposals=", ".join(revision.excluded))
 
 
 def _print(key: str, /, **values: object) -> None:
@@ -270,13 +289,13 @@ def _table(*columns: str) -> Table:
 
 
 def _list(entries: Sequence["RevisionEntry"]) -> Table:
-    table = _table("plan", "revision", "state", "compiled", "by", "hash")
+    table = _table("plan", "revision", "level", "state", "compiled", "by", "hash")
     active = sentences("active").in_language(language())
     for entry in entries:
         when = f"{entry.compiled_at:%Y-%m-%d %H:%M %Z}"
         state = active if entry.active else ""
-        cells = (entry.name, f"r{entry.number}", state, when, entry.compiled_by, entry.sha256[:12])
-        table.add_row(*map(plain_text, cells))
+        which = (entry.name, f"r{entry.number}", str(entry.level), state)
+        table.add_row(*map(plain_text, (*which, when, entry.compiled_by, entry.sha256[:12])))
     return table
 
 

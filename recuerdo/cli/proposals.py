@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable, speaker
+from recuerdo.cli.console import complain, language, out, plain_text, print_json, printable, speaker
 from recuerdo.cli.desk import at_desk
-from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.cli.options import Actor, AsJson, Tenant
+from recuerdo.state.errors import SettingsError
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
     from recuerdo.governance import Governance
     from recuerdo.governance.proposals import GovernedProposals
+    from recuerdo.stores.plans.standing import Standing
     from recuerdo.stores.postgres.approvals import Decision
     from recuerdo.stores.postgres.proposals import Link, Proposal
     from recuerdo.stores.postgres.sweeps import Sweep
@@ -38,7 +40,6 @@ class Status(StrEnum):
 _SHOWN_LINKS = 1000
 
 Id = Annotated[str, typer.Argument(help="Id of a proposal, as the list shows it.", metavar="ID")]
-Actor = Annotated[str, typer.Option(help="Who looks or decides: a supervisor or owner.", metavar="NAME")]
 Reason = Annotated[str | None, typer.Option(help="Why.")]
 
 
@@ -52,7 +53,6 @@ def list_proposals(
     as_json: AsJson = False,
 ) -> None:
     """List proposals, newest first."""
-    checked_name("--actor", actor)
     found = at_desk(
         tenant,
         lambda desk: _of(desk).list(
@@ -67,18 +67,19 @@ def list_proposals(
 
 @proposals_app.command()
 def show(proposal: Id, actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
-    """Show a proposal: the question, what it would change, and what it rests on."""
-    checked_name("--actor", actor)
+    """Show a proposal: the question, what it would change, where it stands, and what it rests on."""
 
-    async def work(desk: "Governance") -> "tuple[Proposal, Sequence[Link]]":
+    async def work(desk: "Governance") -> "tuple[Proposal, Standing | None, Sequence[Link]]":
         found = await _of(desk).show(proposal, actor=actor)
-        return found, await _of(desk).links(proposal, actor=actor, limit=_SHOWN_LINKS)
+        standing = await _standing(_of(desk), proposal, actor)
+        return found, standing, await _of(desk).links(proposal, actor=actor, limit=_SHOWN_LINKS)
 
-    found, links = at_desk(tenant, work)
+    found, standing, links = at_desk(tenant, work)
     if as_json:
-        print_json({**_document(found), "evidence": [vars(link) for link in links]})
+        where = vars(standing) if standing else None
+        print_json({**_document(found), "standing": where, "evidence": [vars(link) for link in links]})
     else:
-        print(printable(_told(found, links)))
+        print(printable(_told(found, standing, links)))
 
 
 @proposals_app.command()
@@ -100,7 +101,6 @@ def reject(
 @proposals_app.command()
 def sweep(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """Look at the evidence now; the worker does so every 6 hours."""
-    checked_name("--actor", actor)
     found = at_desk(tenant, lambda desk: _of(desk).sweep(actor=actor))
     if as_json:
         print_json([_document(one) for one in found])
@@ -111,12 +111,20 @@ def sweep(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
 @proposals_app.command()
 def sweeps(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """List the sweeps that ran, and when the next one is due."""
-    checked_name("--actor", actor)
     found = at_desk(tenant, lambda desk: _of(desk).sweeps(actor=actor))
     if as_json:
         print_json([vars(one) for one in found])
     else:
         out().print(_sweeps(found) if found else plain_text(_say("no_sweeps")))
+
+
+async def _standing(desk: "GovernedProposals", proposal: str, actor: str) -> "Standing | None":
+    """Where it stands; that a revision is refused is told, and the proposal can be read all the same."""
+    try:
+        return await desk.standing(proposal, actor=actor)
+    except SettingsError as error:
+        complain(error.sentence)
+        return None
 
 
 def _of(desk: "Governance") -> "GovernedProposals":
@@ -126,7 +134,6 @@ def _of(desk: "Governance") -> "GovernedProposals":
 def _decide(
     proposal: str, decision: "Decision", actor: str, reason: str | None, tenant: str | None, as_json: bool
 ) -> None:
-    checked_name("--actor", actor)
     found = at_desk(tenant, lambda desk: _of(desk).decide(proposal, decision, actor=actor, reason=reason))
     if as_json:
         print_json(_document(found))
@@ -138,13 +145,17 @@ def _document(proposal: "Proposal") -> dict[str, Any]:
     return vars(proposal)
 
 
-def _told(found: "Proposal", links: "Sequence[Link]") -> str:
+def _told(found: "Proposal", standing: "Standing | None", links: "Sequence[Link]") -> str:
     period = f"{found.period_from:%Y-%m-%d} – {found.period_to:%Y-%m-%d}"
     effect = ", ".join(f"{name} {value:g}" for name, value in found.effect.items())
     basis = _say(
         "basis", size=found.sample_size, period=period, effect=effect, plan=found.plan, subject=_change(found)
     )
-    lines = [_headline(found), found.wording[language()], basis]
+    lines = [_headline(found), found.wording[language()], basis, *_change_in_full(found)]
+    if standing is not None:
+        in_force = _say("in_force", number=standing.in_force) if standing.in_force else _say("not_in_force")
+        what_next = _say(f"next_{standing.next}", number=standing.since, plan=found.plan, id=found.id)
+        lines.append(f"{in_force} {what_next}")
     return "\n".join([*lines, *(_link(link) for link in links)])
 
 
@@ -156,6 +167,14 @@ def _change(found: "Proposal") -> str:
     if isinstance(change, RuleAdded):
         return " AND ".join(f"{one.field} {one.op} {one.value}" for one in change.rule.when)
     return change.name
+
+
+def _change_in_full(found: "Proposal") -> list[str]:
+    """A case with the words that would be kept: who decides sees them all."""
+    from recuerdo.state.amendment import EvalCaseAdded
+
+    change = found.amendment
+    return [f"  » {text}" for text in change.case.messages] if isinstance(change, EvalCaseAdded) else []
 
 
 def _link(link: "Link") -> str:

@@ -7,8 +7,8 @@ import typer
 from rich.table import Table
 
 from recuerdo.cli.console import checked_name, language, out, plain_text, print_json, printable
-from recuerdo.cli.desk import Owner, at_desk
-from recuerdo.cli.options import AsJson, Tenant
+from recuerdo.cli.desk import at_desk
+from recuerdo.cli.options import Actor, AsJson, Tenant
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
@@ -23,18 +23,16 @@ Person = Annotated[str, typer.Argument(help="Whose role.", metavar="NAME")]
 
 
 @roles_app.command("list")
-def list_roles(tenant: Tenant = None, as_json: AsJson = False) -> None:
+def list_roles(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """List the roles that were granted; everybody else is a user."""
-    roles = at_desk(tenant, lambda desk: desk.roles.all())
+    roles = at_desk(tenant, lambda desk: desk.roles.all(actor=actor))
     if as_json:
         print_json(roles)
-    elif roles:
-        table = Table(box=None, show_header=False, pad_edge=False)
-        for name, role in roles.items():
-            table.add_row(plain_text(name), plain_text(role))
-        out().print(table)
-    else:
-        print(sentences("none").in_language(language()))
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, role in roles.items():
+        table.add_row(plain_text(name), plain_text(role))
+    out().print(table)
 
 
 @roles_app.command()
@@ -47,20 +45,18 @@ def appoint(name: Person, tenant: Tenant = None, as_json: AsJson = False) -> Non
 def grant(
     name: Person,
     role: Annotated[str, typer.Argument(help="owner, supervisor, agent or user.", metavar="ROLE")],
-    actor: Owner,
+    actor: Actor,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
     """Give somebody a role, in place of the one before."""
-    checked_name("--actor", actor)
     given = cast("Role", role)
     _change(name, role, tenant, as_json, lambda desk: desk.roles.grant(name, given, actor=actor))
 
 
 @roles_app.command()
-def revoke(name: Person, actor: Owner, tenant: Tenant = None, as_json: AsJson = False) -> None:
+def revoke(name: Person, actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """Make somebody an ordinary user again."""
-    checked_name("--actor", actor)
     _change(name, "user", tenant, as_json, lambda desk: desk.roles.revoke(name, actor=actor))
 
 

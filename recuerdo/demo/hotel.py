@@ -24,6 +24,7 @@ from recuerdo.stores.postgres.approvals import Approval
 from recuerdo.stores.postgres.evidence import Evidence
 from recuerdo.stores.postgres.hotel import Hotel, Room
 from recuerdo.stores.postgres.proposals import Proposal
+from recuerdo.stores.postgres.roles import Roles
 from recuerdo.turn import Turn
 
 HOTEL_TENANT = "demo-hotel"
@@ -196,7 +197,7 @@ def _prepare(agent: Agent, script: HotelScript) -> None:
     agent.run_sync(hotel.load(rooms))
     agent.run_sync(hotel.clear_reservations())
     roles = agent.governance.roles
-    known = agent.run_sync(roles.all())
+    known = agent.run_sync(Roles(agent.services.database, HOTEL_TENANT, agent.services.keys).all())
     if script.owner not in known:
         agent.run_sync(roles.appoint_first_owner(script.owner))
     if script.supervisor not in known:
@@ -208,9 +209,9 @@ def _prepare(agent: Agent, script: HotelScript) -> None:
 def _undo_earlier(agent: Agent, script: HotelScript) -> None:
     """What a run that was broken off left on: a stop, or a revision with the rule."""
     plans = agent.governance.plans
-    if agent.run_sync(plans.stopped()):
+    if agent.run_sync(plans.stopped(actor=script.supervisor)):
         agent.run_sync(plans.lift(actor=script.owner))
-    if agent.run_sync(plans.show()).revision.plan.auto_approve_rules:
+    if agent.run_sync(plans.show(actor=script.supervisor)).revision.plan.auto_approve_rules:
         agent.run_sync(plans.rollback(actor=script.supervisor))
 
 

@@ -1,6 +1,10 @@
-"""``agent.governance``: what people decide about an agent, each call with its actor, role and audit entry."""
+"""``agent.governance``: what people decide about an agent, each call with its actor, role and audit entry.
+
+Two acts of whoever runs the deployment name no actor: the first owner is appointed, and the audit is verified.
+"""
 
 from recuerdo.governance.approvals import GovernedApprovals
+from recuerdo.governance.audit import GovernedAudit
 from recuerdo.governance.evaluations import Evaluations
 from recuerdo.governance.evidence import GovernedEvidence
 from recuerdo.governance.packs import GovernedPacks
@@ -8,7 +12,6 @@ from recuerdo.governance.plans import GovernedPlans
 from recuerdo.governance.proposals import GovernedProposals
 from recuerdo.governance.roles import GovernedRoles
 from recuerdo.nodes.services import Services
-from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 
 
 class Governance:
@@ -54,6 +57,6 @@ class Governance:
         return Evaluations(self._services, self._tenant)
 
     @property
-    def audit(self) -> GovernanceAudit:
+    def audit(self) -> GovernedAudit:
         """The chain of what was done: read and verify."""
-        return GovernanceAudit(self._services.database, self._tenant, self._services.keys)
+        return GovernedAudit(self._services, self._tenant)

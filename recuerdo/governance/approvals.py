@@ -4,9 +4,14 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from recuerdo.nodes.services import Services
+from recuerdo.state.errors import InputError
+from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.postgres.approvals import Approval, Approvals, ApprovalStatus, Decision
 from recuerdo.stores.postgres.roles import SUPERVISING, require_role
-from recuerdo.stores.postgres.tool_calls import ToolCall, ToolCalls
+from recuerdo.stores.postgres.settling import settle_call
+from recuerdo.stores.postgres.tool_calls import Settled, ToolCall, ToolCalls
+
+_sentences = load_sentences("recuerdo.stores.postgres", "approvals_sentences.yaml")
 
 
 class GovernedApprovals:
@@ -52,11 +57,39 @@ class GovernedApprovals:
         now = self._services.clock()
         return await self._approvals.reverse(approval_id, actor=actor, at=now, reason=reason)
 
+    async def settle(
+        self, call: UUID | str, outcome: Settled, *, actor: str, reason: str | None = None
+    ) -> ToolCall:
+        """Note what came of a call whose outcome is unknown, once: "happened" or "did_not_happen". It runs nothing.
+
+        Raises InputError for another outcome, and when the call is not open: unknown, or settled before.
+        """
+        services = self._services
+        return await settle_call(
+            services.database,
+            self._tenant,
+            services.keys,
+            _call_id(call),
+            outcome,
+            actor=actor,
+            at=services.clock(),
+            reason=reason,
+        )
+
     async def unknown_outcomes(self, *, actor: str, limit: int = 100) -> Sequence[ToolCall]:
-        """Calls that were started and whose result nobody knows, newest first: never repeated by themselves."""
+        """Calls that were started and whose result nobody knows, newest first: never repeated by themselves. Those
+        that were settled are not among them.
+        """
         await self._require(actor)
         return await ToolCalls(self._services.database, self._tenant).unknown(limit=limit)
 
     async def _require(self, actor: str) -> None:
         async with self._services.database.tenant(self._tenant) as connection:
             await require_role(connection, self._tenant, actor, SUPERVISING)
+
+
+def _call_id(call: UUID | str) -> UUID:
+    try:
+        return call if isinstance(call, UUID) else UUID(call)
+    except ValueError:
+        raise InputError(_sentences("call_not_open", id=str(call)[:60])) from None

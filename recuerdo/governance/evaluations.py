@@ -14,13 +14,13 @@ from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.plans import PlanOffice, Revision
 from recuerdo.stores.postgres.eval_cases import EvalRun, EvalRuns, TriedPlan
-from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+from recuerdo.stores.postgres.roles import SUPERVISING, Roles
 
 _sentences = load_sentences(__package__, "learning_sentences.yaml")
 
 
 class Evaluations:
-    """Trials of one tenant's plans, with the model of the agent. ``actor`` says who tries.
+    """Trials of one tenant's plans, with the model of the agent. ``actor`` says who tries or looks.
 
     Every call raises ScopeError when the actor is neither supervisor nor owner, SettingsError when a revision is
     missing or refused.
@@ -29,6 +29,7 @@ class Evaluations:
     def __init__(self, services: Services, tenant: str) -> None:
         self._services = services
         self._tenant = tenant
+        self._roles = Roles(services.database, tenant, services.keys)
         self._runs = EvalRuns(services.database, tenant)
         self._office = PlanOffice(services.database, tenant, services.keys)
 
@@ -37,6 +38,7 @@ class Evaluations:
 
         Raises InputError when it has none, ModelError or StoreError as a turn does.
         """
+        await self._roles.require(actor, SUPERVISING)
         name = name or self._services.plan.name
         if number is None and self._services.revision is None and name == self._services.plan.name:
             return await self.run_draft(self._services.plan, actor=actor)
@@ -46,18 +48,20 @@ class Evaluations:
 
     async def run_draft(self, draft: Plan, *, actor: str) -> EvalRun:
         """Try a draft before it is compiled. Raises as :meth:`run` does."""
+        await self._roles.require(actor, SUPERVISING)
         document = await asyncio.to_thread(rfc8785.dumps, draft.model_dump(mode="json"))
         tried = TriedPlan(draft.name, None, sha256(document).hexdigest(), self._model)
         return await self._run(draft, None, tried, actor)
 
-    async def newest(self, revision: Revision) -> EvalRun | None:
+    async def newest(self, revision: Revision, *, actor: str) -> EvalRun | None:
         """What came of the last trial of a revision; None: it was never tried."""
+        await self._roles.require(actor, SUPERVISING)
         return await self._runs.newest(revision.plan.name, revision.sha256)
 
-    async def before_activation(self, revision: Revision) -> Sentence | None:
+    async def before_activation(self, revision: Revision, *, actor: str) -> Sentence | None:
         """What speaks against putting a revision in force: cases that it fails, or that nobody has tried."""
         cases = revision.plan.eval_cases
-        run = await self.newest(revision)
+        run = await self.newest(revision, actor=actor)
         if not cases or (run and not run.failed):
             return None
         values: dict[str, object] = {"revision": revision.reference, "cases": len(cases)}
@@ -71,8 +75,6 @@ class Evaluations:
         return model_name(self._services.model) or type(self._services.model).__name__
 
     async def _run(self, plan: Plan, revision: Revision | None, tried: TriedPlan, actor: str) -> EvalRun:
-        async with self._services.database.tenant(self._tenant) as connection:
-            await require_role(connection, self._tenant, actor, SUPERVISING)
         if not plan.eval_cases:
             raise InputError(_sentences("no_cases", plan=plan.name))
         services = replace(self._services.in_force.equip(self._services, plan), revision=revision)

@@ -7,22 +7,30 @@ from pathlib import Path
 from recuerdo.nodes.services import Services
 from recuerdo.stores.packs import Pack, PackEntry, Packs, read_folder, unseal
 from recuerdo.stores.plans import PlanOffice
+from recuerdo.stores.postgres.roles import STAFF, SUPERVISING, Roles
 
 
 class GovernedPacks:
-    """The packs of one tenant: added, never changed."""
+    """The packs of one tenant: added, never changed.
+
+    ``actor`` says who looks: ScopeError is raised for one who has no role.
+    """
 
     def __init__(self, services: Services, tenant: str) -> None:
         self._services = services
         self._tenant = tenant
+        self._roles = Roles(services.database, tenant, services.keys)
+        self._packs = Packs(services.database, tenant)
 
-    async def all(self) -> Sequence[PackEntry]:
+    async def all(self, *, actor: str) -> Sequence[PackEntry]:
         """Every version of every pack, the newest of each first."""
-        return await Packs(self._services.database, self._tenant).all()
+        await self._roles.require(actor, STAFF)
+        return await self._packs.all()
 
-    async def show(self, reference: str) -> Pack:
+    async def show(self, reference: str, *, actor: str) -> Pack:
         """A pack by ``name@pin``, verified. Raises SettingsError when it is missing or refused."""
-        sealed = await Packs(self._services.database, self._tenant).read([reference])
+        await self._roles.require(actor, STAFF)
+        sealed = await self._packs.read([reference])
         return unseal(sealed[reference], await asyncio.to_thread(self._services.keys.trusted))
 
     async def build(self, folder: Path, *, actor: str, name: str | None = None) -> Pack:
@@ -30,6 +38,7 @@ class GovernedPacks:
 
         Raises ScopeError for one who is neither supervisor nor owner, SettingsError for what cannot go in.
         """
+        await self._roles.require(actor, SUPERVISING)
         pack = await asyncio.to_thread(read_folder, folder, name)
         office = PlanOffice(self._services.database, self._tenant, self._services.keys)
         await office.build_pack(pack, actor=actor, at=self._services.clock())

@@ -29,6 +29,7 @@ from recuerdo.stores.plans.diff import Difference, differences
 from recuerdo.stores.postgres.eval_cases import EvalRun
 from recuerdo.stores.postgres.key_events import OperatorEvents
 from recuerdo.stores.postgres.proposals import Proposals
+from recuerdo.stores.postgres.roles import STAFF, Roles
 
 _sentences = load_sentences("recuerdo.stores.plans")
 _log = logging.getLogger(__name__)
@@ -57,21 +58,26 @@ class ActivatedRevision(Revision):
 class GovernedPlans:
     """The plans of one tenant. ``name`` None is the plan that the agent runs under.
 
-    What changes anything names its actor, and raises ScopeError for one who is neither supervisor nor owner.
-    A revision is its number, or its text such as "r8".
+    ``actor`` says who looks or decides. To look takes any role; ScopeError is raised for one who has none, and by what
+    changes anything for one who is neither supervisor nor owner. A revision is its number, or its text such as "r8".
     """
 
     def __init__(self, services: Services, tenant: str) -> None:
         self._services = services
         self._tenant = tenant
         self._office = PlanOffice(services.database, tenant, services.keys)
+        self._roles = Roles(services.database, tenant, services.keys)
 
-    async def all(self, name: str | None = None) -> Sequence[RevisionEntry]:
+    async def all(self, name: str | None = None, *, actor: str) -> Sequence[RevisionEntry]:
         """Every revision of every plan, or of one, the newest first."""
+        await self._roles.require(actor, STAFF)
         return await self._office.revisions(name)
 
-    async def show(self, revision: int | str | None = None, *, name: str | None = None) -> ShownRevision:
+    async def show(
+        self, revision: int | str | None = None, *, actor: str, name: str | None = None
+    ) -> ShownRevision:
         """A revision, None: the one in force. Raises SettingsError when it is missing or refused."""
+        await self._roles.require(actor, STAFF)
         sealed, verified = await self._office.read(self._named(name), _number(revision))
         return ShownRevision(verified, sealed)
 
@@ -81,23 +87,26 @@ class GovernedPlans:
         *,
         actor: str,
         without: Sequence[str] = (),
+        include: Sequence[str] = (),
     ) -> Revision:
         """Make the next signed revision of a draft: a plan, the name of one that ships, or a YAML file.
 
         It changes nothing until it is activated. It takes in the proposals that were approved since; ``without``
-        names proposals, rules, cases or tools whose change it no longer carries.
+        names proposals, rules, cases or tools whose change it leaves out, as every later revision does until
+        ``include`` names the proposal's id. So comes in again what a rollback left behind, too.
 
         Raises SettingsError for a draft that could not be used: an unknown tool or source, a pack that is
-        missing, refused or over budget (C-23); InputError for a rule that no proposal brought (OR-21).
+        missing, refused or over budget (C-23); InputError for a rule that no proposal brought (OR-21), and for what
+        cannot be left out or taken in.
         """
+        await self._office.require_supervisor(actor)
         if isinstance(draft, str):
             draft = await asyncio.to_thread(load_plan, draft)
         await self._require_usable(draft)
         proposals = Proposals(self._services.database, self._tenant, self._services.keys)
         return await self._office.compile_revision(
             draft,
-            await proposals.approved(draft.name),
-            without,
+            await proposals.changes(draft.name, without, include),
             actor=actor,
             at=self._services.clock(),
             also=proposals.included,
@@ -117,11 +126,12 @@ class GovernedPlans:
         assert number is not None, "given"
         return await self._put_in_force(name, number, actor)
 
-    async def removed_types(self, revision: Revision) -> dict[str, int]:
+    async def removed_types(self, revision: Revision, *, actor: str) -> dict[str, int]:
         """Types of key event that the parent had and this revision has not, with the events of each in the tenant.
 
         They keep their type and stay readable; whoever activates the revision should know (IM-18).
         """
+        await self._roles.require(actor, STAFF)
         if revision.parent is None:
             return {}
         shelf = PlanShelf(self._services.database, self._services.keys)
@@ -143,9 +153,15 @@ class GovernedPlans:
         )
 
     async def diff(
-        self, before: int | str | Plan, after: int | str | Plan | None = None, *, name: str | None = None
+        self,
+        before: int | str | Plan,
+        after: int | str | Plan | None = None,
+        *,
+        actor: str,
+        name: str | None = None,
     ) -> list[Difference]:
         """What differs between two revisions or drafts; ``after`` None is the revision in force."""
+        await self._roles.require(actor, STAFF)
         return differences(await self._plan(before, name), await self._plan(after, name))
 
     async def stop(self, *, actor: str, all_tools: bool = False, name: str | None = None) -> EmergencyStop:
@@ -161,8 +177,9 @@ class GovernedPlans:
         """End the emergency stop. Raises ScopeError for one who is no owner, InputError when there is none."""
         await self._office.lift(self._named(name), actor=actor, at=self._services.clock())
 
-    async def stopped(self, name: str | None = None) -> EmergencyStop | None:
+    async def stopped(self, name: str | None = None, *, actor: str) -> EmergencyStop | None:
         """The emergency stop that is on."""
+        await self._roles.require(actor, STAFF)
         return await self._office.stop_of(self._named(name))
 
     async def rotate_key(self, *, actor: str) -> KeyRecord:
@@ -175,17 +192,18 @@ class GovernedPlans:
     async def _plan(self, version: int | str | Plan | None, name: str | None) -> Plan:
         if isinstance(version, Plan):
             return version
-        return (await self.show(version, name=name)).revision.plan
+        _, revision = await self._office.read(self._named(name), _number(version))
+        return revision.plan
 
     async def _put_in_force(self, name: str, number: int, actor: str) -> ActivatedRevision:
         await self._office.require_supervisor(actor)
         _, revision = await self._office.read(name, number)
         await self._require_usable(revision.plan)
         evaluations = Evaluations(self._services, self._tenant)
-        against = await evaluations.before_activation(revision)
+        against = await evaluations.before_activation(revision, actor=actor)
         if against is not None:
             _log.warning("%s", against.en)
-        tried = await evaluations.newest(revision) if revision.plan.eval_cases else None
+        tried = await evaluations.newest(revision, actor=actor) if revision.plan.eval_cases else None
         at = self._services.clock()
         await self._office.activate(name, number, actor=actor, at=at, tried=_outcome(revision, tried))
         return ActivatedRevision(**vars(revision), against=against)

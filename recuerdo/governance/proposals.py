@@ -7,6 +7,8 @@ from recuerdo.graph.learning import LearningHub
 from recuerdo.nodes.services import Services
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
+from recuerdo.stores.plans import PlanOffice, PlanShelf
+from recuerdo.stores.plans.standing import Standing, read_standing
 from recuerdo.stores.postgres.approvals import Decision
 from recuerdo.stores.postgres.proposals import Link, Proposal, Proposals, ProposalStatus
 from recuerdo.stores.postgres.roles import SUPERVISING, require_role
@@ -52,6 +54,19 @@ class GovernedProposals:
         """What a proposal rests on, piece by piece, in the order of time (IM-55)."""
         await self._require(actor)
         return await self._proposals.links(_id(proposal), limit=limit, offset=offset)
+
+    async def standing(self, proposal: UUID | str, *, actor: str) -> Standing | None:
+        """Where an approved proposal stands in the plan's revisions; None for one that is not approved.
+
+        Raises SettingsError when one of the revisions is refused.
+        """
+        found = await self.show(proposal, actor=actor)
+        if found.status not in ("approved", "included"):
+            return None
+        services = self._services
+        office = PlanOffice(services.database, self._tenant, services.keys)
+        shelf = PlanShelf(services.database, services.keys)
+        return await read_standing(office, shelf, self._tenant, found.plan, str(found.id), found.included_in)
 
     async def decide(
         self, proposal: UUID | str, decision: Decision, *, actor: str, reason: str | None = None

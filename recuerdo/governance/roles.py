@@ -3,26 +3,31 @@
 from collections.abc import Mapping
 
 from recuerdo.nodes.services import Services
-from recuerdo.stores.postgres.roles import Role, Roles
+from recuerdo.stores.postgres.roles import STAFF, Role, Roles
 
 
 class GovernedRoles:
-    """The roles of one tenant; every change stands in the audit."""
+    """The roles of one tenant; every change stands in the audit.
+
+    ``actor`` says who looks or changes: ScopeError is raised for one who has no role, or not the one that it takes.
+    """
 
     def __init__(self, services: Services, tenant: str) -> None:
         self._roles = Roles(services.database, tenant, services.keys)
         self._clock = services.clock
 
-    async def all(self) -> Mapping[str, Role]:
+    async def all(self, *, actor: str) -> Mapping[str, Role]:
         """Every role that was granted, by user."""
+        await self._roles.require(actor, STAFF)
         return await self._roles.all()
 
-    async def of(self, user: str) -> Role:
+    async def of(self, user: str, *, actor: str) -> Role:
         """The user's role; "user" where none was granted."""
+        await self._roles.require(actor, STAFF)
         return await self._roles.role_of(user)
 
     async def appoint_first_owner(self, user: str) -> None:
-        """Make ``user`` the owner of a tenant that has none: for whoever runs the deployment.
+        """Make ``user`` the owner of a tenant that has none: for whoever runs the deployment, so it names no actor.
 
         Raises ScopeError when there is an owner.
         """

@@ -13,6 +13,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from recuerdo.state.levels import EPISODIC, Level
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
@@ -28,6 +29,7 @@ EvidenceKind = Literal[
     "ambiguity",
     "tool_used",
     "outcome_unknown",
+    "outcome_settled",
     "pack_conflict",
 ]
 
@@ -100,15 +102,19 @@ class Evidence:
     revision: int | None
     tool: str | None
     data: dict[str, Any]
+    level: Level = EPISODIC
 
 
 @dataclass(frozen=True)
 class EvidenceFilter:
-    """Which evidence: of these kinds (none: any), of one tool, of one run, from ``since`` to before ``until``."""
+    """Which evidence: of these kinds (none: any), of one tool, of one run or conversation, from ``since`` to before
+    ``until``.
+    """
 
     kinds: tuple[EvidenceKind, ...] = ()
     tool: str | None = None
     turn: UUID | None = None
+    conversation: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -177,6 +183,7 @@ class EvidenceLog:
                 " and (%(kinds)s::text[] = '{}' or kind = any(%(kinds)s))"
                 " and (%(tool)s::text is null or tool = %(tool)s)"
                 " and (%(turn)s::uuid is null or turn_id = %(turn)s)"
+                " and (%(conversation)s::text is null or conversation = %(conversation)s)"
                 " and (%(since)s::timestamptz is null or at >= %(since)s)"
                 " and (%(until)s::timestamptz is null or at < %(until)s)"
                 " order by at desc, id desc limit %(limit)s offset %(offset)s",

@@ -3,6 +3,7 @@
 Everybody is a user until somebody grants more. The first owner is appointed; after that owners grant.
 """
 
+import re
 import unicodedata
 from datetime import datetime
 from typing import Final, Literal, get_args
@@ -21,13 +22,27 @@ _governance_sentences = load_sentences(__package__, "governance_sentences.yaml")
 
 Role = Literal["owner", "supervisor", "agent", "user"]
 
-SYSTEM_NAMES: Final = frozenset({"recuerdo", "auto-approve"})
+SYSTEM: Final = "recuerdo"
+"""Who compiles and activates at the first use of a plan that ships."""
+
+AUTO_APPROVE: Final = "auto-approve"
+"""Who lets a call pass where a rule of the plan does."""
+
+SYSTEM_NAMES: Final = frozenset({SYSTEM, AUTO_APPROVE})
 """Who stands in the audit where no person decided."""
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
+# Letters, marks and signs that show nothing: joiners, fillers, variation selectors, the blank of Braille.
+_SHOWS_NOTHING = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0000-\U000e0fff]"
+)
+
 SUPERVISING: Final[tuple[Role, ...]] = ("supervisor", "owner")
-"""Who may make a memory permanent, and take that back."""
+"""Who decides, and may read evidence, requests, proposals and the audit."""
+
+STAFF: Final[tuple[Role, ...]] = ("agent", *SUPERVISING)
+"""Who may look at plans, packs and roles: everybody with a granted role."""
 
 
 class Roles:
@@ -51,6 +66,11 @@ class Roles:
         """Every role that was granted, by user."""
         async with self._database.tenant(self._tenant) as connection:
             return await roles_of(connection, self._tenant)
+
+    async def require(self, actor: str, roles: tuple[Role, ...]) -> None:
+        """Raise ScopeError when the actor has none of ``roles``."""
+        async with self._database.tenant(self._tenant) as connection:
+            await require_role(connection, self._tenant, actor, roles)
 
     async def appoint_first_owner(self, user: str, at: datetime) -> None:
         """Make ``user`` the owner of a tenant that has none: for whoever runs the deployment.
@@ -129,11 +149,29 @@ def require_person(name: str) -> None:
     """Raise InputError for a name that nobody may decide under: one that the audit uses itself, or one that looks
     like another, with blanks around it, characters that do not show, or another form of the same letters."""
     require_scope(user=name)
-    if name.casefold() in SYSTEM_NAMES:
+    if any(same_person(name, of_system) for of_system in SYSTEM_NAMES):
         raise InputError(_governance_sentences("name_of_system", name=name))
-    hidden = any(unicodedata.category(character) in _HIDDEN for character in name)
-    if hidden or name != name.strip() or name != unicodedata.normalize("NFC", name):
+    if any(map(_is_hidden, name)) or name != name.strip() or name != unicodedata.normalize("NFC", name):
         raise InputError(_governance_sentences("name_confusable", name=name.strip()))
+
+
+def same_person(a: str | None, b: str | None) -> bool:
+    """Whether two names are one person's: the same letters, whatever their case, form, blanks and hidden characters.
+
+    The user of a conversation is called what the app calls him, the actor what an owner granted: who asked must not
+    pass for another by a capital or a blank (IM-49). None is nobody.
+    """
+    return a is not None and b is not None and _letters(a) == _letters(b)
+
+
+def _letters(name: str) -> str:
+    whole = unicodedata.normalize("NFKC", name)
+    shown = "".join(one for one in whole if not (one.isspace() or _is_hidden(one)))
+    return unicodedata.normalize("NFKC", shown.casefold())
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN or bool(_SHOWS_NOTHING.match(character))
 
 
 async def role_of(connection: Connection, tenant: str, user: str) -> Role:
@@ -148,7 +186,16 @@ async def role_of(connection: Connection, tenant: str, user: str) -> Role:
 
 
 async def require_role(connection: Connection, tenant: str, actor: str, roles: tuple[Role, ...]) -> None:
-    """Raise ScopeError when the actor has none of ``roles``."""
+    """Raise ScopeError when the actor has none of ``roles``; where nobody is owner yet it says how one is made."""
     require_scope(actor=actor)
-    if await role_of(connection, tenant, actor) not in roles:
-        raise ScopeError(_sentences("role_needed", actor=actor, roles=" / ".join(roles)))
+    if await role_of(connection, tenant, actor) in roles:
+        return
+    key = "role_needed" if await _has_owner(connection, tenant) else "role_needed_no_owner"
+    raise ScopeError(_sentences(key, actor=actor, roles=" / ".join(roles)))
+
+
+async def _has_owner(connection: Connection, tenant: str) -> bool:
+    cursor = await connection.execute(
+        "select from recuerdo.roles where tenant = %s and role = 'owner' limit 1", (tenant,)
+    )
+    return await cursor.fetchone() is not None

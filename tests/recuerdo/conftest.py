@@ -12,7 +12,14 @@ from tests.recuerdo.carlos import House, SettableClock, seed
 
 OpenAgent = Callable[..., Awaitable[Agent]]
 
-VARIABLES = ("DATABASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "RECUERDO_MODEL", "RECUERDO_PLAN")
+VARIABLES = (
+    "DATABASE_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "RECUERDO_ACTOR",
+    "RECUERDO_MODEL",
+    "RECUERDO_PLAN",
+)
 
 
 @pytest.fixture(autouse=True)

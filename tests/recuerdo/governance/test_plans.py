@@ -54,19 +54,19 @@ def tools_of(turn: Any) -> set[str]:
     return {schema["function"]["name"] for schema in turn.request["tools"]}
 
 
-async def test_a_36_what_ships_is_signed_at_first_use_and_named_in_the_record(agent: Agent) -> None:
-    turn = await say(agent)
+async def test_a_36_what_ships_is_signed_at_first_use_and_named_in_the_record(governed: Agent) -> None:
+    turn = await say(governed)
     assert (turn.record.plan, turn.record.draft, turn.record.revision) == ("trading", False, "r1")
-    (entry,) = await agent.governance.plans.all()
+    (entry,) = await governed.governance.plans.all(actor="sara")
     assert (entry.sha256, entry.compiled_by) == (turn.record.revision_sha256, "recuerdo")
-    verified = await agent.governance.plans.show()
+    verified = await governed.governance.plans.show(actor="sara")
     assert verified.revision.plan == DRAFT
 
 
 async def test_or_20_a_running_agent_changes_with_activation_and_not_before(governed: Agent) -> None:
     plans = governed.governance.plans
     stern = await plans.compile(with_role(STERN), actor="sara")
-    assert (stern.label, stern.parent) == ("r2", (await plans.show("r1")).revision.sha256)
+    assert (stern.label, stern.parent) == ("r2", (await plans.show("r1", actor="sara")).revision.sha256)
     before = await say(governed)
     assert before.record.revision == "r1" and STERN not in prompt(before.request)
     await plans.activate("r2", actor="sara")
@@ -75,7 +75,7 @@ async def test_or_20_a_running_agent_changes_with_activation_and_not_before(gove
     await plans.rollback(actor="olga")
     again = await say(governed)
     assert again.record.revision == "r1" and STERN not in prompt(again.request)
-    entry = (await governed.governance.audit.entries(limit=1))[0]
+    entry = (await governed.governance.audit.entries(limit=1, actor="sara"))[0]
     assert (entry.actor, entry.action, entry.subject) == ("olga", "plan.rolled_back", "trading")
 
 
@@ -153,7 +153,7 @@ async def test_or_20_a_plan_that_could_not_be_used_is_not_compiled(governed: Age
     changes, message = UNUSABLE[fault]
     with pytest.raises(SettingsError, match=message):
         await governed.governance.plans.compile(with_role(CALM, **changes), actor="sara")
-    assert len(await governed.governance.plans.all()) == 1
+    assert len(await governed.governance.plans.all(actor="sara")) == 1
 
 
 async def test_or_37_a_tool_that_is_off_may_still_be_named_by_a_rule(governed: Agent) -> None:
@@ -168,7 +168,7 @@ async def test_c_23_packs_over_the_budget_are_refused_at_compilation(governed: A
     folder.mkdir()
     (folder / "reglas.md").write_text("Una regla más.\n" * 1000)
     pack = await governed.governance.packs.build(folder, actor="sara")
-    assert (await governed.governance.packs.show(pack.reference)).pin == pack.pin
+    assert (await governed.governance.packs.show(pack.reference, actor="sara")).pin == pack.pin
     with pytest.raises(SettingsError, match="3000"):
         await governed.governance.plans.compile(with_role(CALM, packs=(pack.reference,)), actor="sara")
     with pytest.raises(ScopeError):
@@ -188,7 +188,8 @@ async def test_or_16_an_agent_under_a_pin_keeps_it_when_another_is_built(
     new = await governance.packs.build(folder, actor="sara")
     turn = await say(governed)
     assert turn.record.packs == [old.reference] and "a las 11:00" in prompt(turn.request)
-    assert {entry.reference for entry in await governance.packs.all()} == {old.reference, new.reference}
+    kept = await governance.packs.all(actor="sara")
+    assert {entry.reference for entry in kept} == {old.reference, new.reference}
 
 
 async def test_or_21_c_15_a_rule_comes_by_a_proposal_only(governed: Agent) -> None:
@@ -229,19 +230,20 @@ async def test_c_32_governance_is_refused_without_the_role(governed: Agent, who:
 async def test_im_52_an_emergency_stop_is_shown_and_lifted_by_an_owner(governed: Agent) -> None:
     plans = governed.governance.plans
     await plans.stop(actor="sara", all_tools=True)
-    stopped = await plans.stopped()
+    stopped = await plans.stopped(actor="sara")
     assert stopped and (stopped.actor, stopped.all_tools) == ("sara", True)
     with pytest.raises(ScopeError):
         await plans.lift(actor="sara")
     await plans.lift(actor="olga")
-    assert await plans.stopped() is None
+    assert await plans.stopped(actor="sara") is None
 
 
 async def test_a_28_a_rotated_key_leaves_the_agent_running(governed: Agent) -> None:
     record = await governed.governance.plans.rotate_key(actor="olga")
     assert (await say(governed)).record.revision == "r1"
     revision = await governed.governance.plans.compile(with_role(STERN), actor="sara")
-    assert (await governed.governance.plans.show(revision.number)).sealed.signature.key_id == record.key_id
+    shown = await governed.governance.plans.show(revision.number, actor="sara")
+    assert shown.sealed.signature.key_id == record.key_id
 
 
 async def test_im_50_a_revision_whose_tool_is_gone_is_not_returned_to(
@@ -260,7 +262,7 @@ async def test_im_50_a_revision_whose_tool_is_gone_is_not_returned_to(
     async with house.open(model=ScriptedModel(replies=["Bien."])) as without:
         with pytest.raises(SettingsError, match=r"four_eyes.*pay"):
             await without.governance.plans.rollback(actor="olga")
-        assert (await without.governance.plans.show()).revision.label == "r3"
+        assert (await without.governance.plans.show(actor="olga")).revision.label == "r3"
     back = await agent.governance.plans.rollback(actor="olga")
     assert (back.label, back.against) == ("r2", None)
 
@@ -279,7 +281,7 @@ async def test_or_35_putting_in_force_says_what_speaks_against_it(
     assert done.against is not None
     back = await plans.rollback(actor="sara")
     assert back.against is not None and "salida" in back.against.en
-    entries = await governed.governance.audit.entries(subject="trading")
+    entries = await governed.governance.audit.entries(subject="trading", actor="sara")
     told = [json.loads(entry.details).get("eval") for entry in entries if entry.action != "plan.compiled"]
     assert told[:3] == ["failed", "never tried", "failed"]
 
@@ -291,7 +293,8 @@ async def test_or_20_a_plan_passed_in_runs_as_a_marked_draft(open_agent: OpenAge
     agent = await open_agent(plan=with_role(STERN), model=ScriptedModel(replies=["Bien."]))
     turn = await say(agent)
     assert (turn.record.draft, turn.record.revision, turn.record.revision_sha256) == (True, None, None)
-    assert not await agent.governance.plans.all()
+    await agent.governance.roles.appoint_first_owner("olga")
+    assert not await agent.governance.plans.all(actor="olga")
 
 
 @pytest.fixture
