@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage
 
+from recuerdo.state.levels import VOLATILE, Level
 from recuerdo.state.turn import Work
 
 
@@ -23,6 +24,7 @@ class Level1:
     intent: str | None
     confidence: float | None
     symbols: list[str]
+    level: Level = VOLATILE
 
 
 def read_level_1(work: Work, messages: Sequence[AnyMessage], status: Literal["running", "waiting"]) -> Level1:

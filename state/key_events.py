@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from uuid import UUID
 
 from recuerdo.state.errors import InputError
+from recuerdo.state.levels import EPISODIC, Level
 from recuerdo.state.plan import KeyEventSettings, Plan
 from recuerdo.state.sentences import Sentence, load_sentences
 
@@ -135,6 +136,7 @@ class KeyEvent:
     closed_at: datetime | None
     version: int
     history: tuple[Revision, ...] | None = None
+    level: Level = EPISODIC
 
     @property
     def identity_resolved(self) -> bool:
@@ -307,6 +309,7 @@ def event_data(event: KeyEvent, settings: KeyEventSettings) -> dict[str, Any]:
     """The event as JSON data with everything that is known of it (IM-1); its history when it was read."""
     data: dict[str, Any] = {
         "id": str(event.id),
+        "level": event.level,
         "type": event.type,
         "type_removed": type_removed(event, settings),
         "summary": event.summary,

@@ -15,7 +15,7 @@ from recuerdo.nodes.run_tools.tools import call_of
 from recuerdo.nodes.services import Clock
 from recuerdo.stores.postgres.database import Connection
 from recuerdo.stores.postgres.evidence import Run
-from recuerdo.stores.postgres.tool_calls import NewToolCall, Outcome, ToolCall, ToolCalls
+from recuerdo.stores.postgres.tool_calls import NewToolCall, Outcome, Settled, ToolCall, ToolCalls
 
 TOOL_SECONDS = 30.0
 """How long one tool may run."""
@@ -78,6 +78,11 @@ async def _ended(one: Requested, config: RunnableConfig) -> _Ended:
         )
     except TimeoutError:
         return _broken_off(one, f"{one.name} did not answer within {TOOL_SECONDS:g} s.")
+    except asyncio.CancelledError as error:
+        if _is_stopped():
+            raise
+        # Something that the tool waited for was cancelled, not the turn.
+        return _broken_off(one, f"{one.name} broke off: {type(error).__name__}.")
     except Exception as error:
         if not _is_refusal(error):
             return _broken_off(one, f"{one.name} broke off: {type(error).__name__}.")
@@ -85,6 +90,12 @@ async def _ended(one: Requested, config: RunnableConfig) -> _Ended:
     if not isinstance(output, ToolMessage):
         return _Ended("done", str(output))
     return _Ended("failed" if output.status == "error" else "done", str(output.text))
+
+
+def _is_stopped() -> bool:
+    """Whether the turn itself is being cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -106,6 +117,11 @@ _UNKNOWN = (
     " the user so."
 )
 
+_SETTLED: dict[Settled, str] = {
+    "happened": "A person has checked: it took effect. Do not call it again.",
+    "did_not_happen": "A person has checked: it did not take effect.",
+}
+
 
 def _said(one: Requested, ended: _Ended) -> ToolMessage:
     return one.result(ended.text, failed=ended.outcome != "done")
@@ -113,6 +129,8 @@ def _said(one: Requested, ended: _Ended) -> ToolMessage:
 
 def _remembered(one: Requested, before: ToolCall) -> ToolMessage:
     """What the ledger has of a call that ran, or began to."""
+    if before.settled is not None:
+        return one.result(f"{one.name} was started before. {_SETTLED[before.settled]}", failed=True)
     if before.status in ("started", "unknown"):
         return one.result(f"{one.name} was started before. {_UNKNOWN}", failed=True)
     return one.result(before.result or "", failed=before.status == "failed")

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
+from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 
 from recuerdo.state.errors import StoreError
 from recuerdo.stores.memory_store.filters import read_filter
 from recuerdo.stores.memory_store.home import Backend
 from recuerdo.stores.memory_store.items import (
     Candidate,
+    FoundItem,
     ItemKey,
+    KeptItem,
     NewItem,
     StoredItem,
     check_names,
@@ -247,8 +249,8 @@ def _analysed_items(puts: Sequence[PutOp], values: Sequence[dict[str, Any]]) -> 
     return items
 
 
-def _item(item: StoredItem) -> Item:
-    return Item(
+def _item(item: StoredItem) -> KeptItem:
+    return KeptItem(
         value=item.value,
         key=item.at.key,
         namespace=item.at.namespace,
@@ -258,4 +260,4 @@ def _item(item: StoredItem) -> Item:
 
 
 def _search_item(item: StoredItem, score: float | None) -> SearchItem:
-    return SearchItem(item.at.namespace, item.at.key, item.value, item.created_at, item.updated_at, score)
+    return FoundItem(item.at.namespace, item.at.key, item.value, item.created_at, item.updated_at, score)

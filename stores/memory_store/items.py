@@ -5,20 +5,23 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
+    Item,
     ListNamespacesOp,
     Op,
     PutOp,
+    SearchItem,
     SearchOp,
     get_text_at_path,
     validate_op_namespace,
 )
 
 from recuerdo.state.errors import InputError
+from recuerdo.state.levels import EPISODIC, Level
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.memory_store.filters import Condition
 from recuerdo.stores.memory_store.namespaces import NamespaceQuery, memory_scope
@@ -87,6 +90,26 @@ class StoredItem:
     ttl: float | None
     created_at: datetime
     updated_at: datetime
+
+
+class KeptItem(Item):
+    """An item as LangGraph's store gives it, which says its level too (OR-2)."""
+
+    level: Final[Level] = EPISODIC
+
+    def dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**super().dict(), "level": self.level}
+
+
+class FoundItem(SearchItem):
+    """The same for an item that a search has found."""
+
+    level: Final[Level] = EPISODIC
+
+    def dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**super().dict(), "level": self.level}
 
 
 @dataclass(frozen=True)

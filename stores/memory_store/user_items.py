@@ -11,7 +11,7 @@ from langgraph.store.base import GetOp, Item, PutOp, SearchItem, SearchOp
 
 from recuerdo.state.errors import ScopeError
 from recuerdo.stores.memory_store.filters import meets, read_filter
-from recuerdo.stores.memory_store.items import ItemError, plain_value, sentences
+from recuerdo.stores.memory_store.items import FoundItem, ItemError, plain_value, sentences
 from recuerdo.stores.memory_store.language import likely_language
 from recuerdo.stores.memory_store.namespaces import MemoryScope, memories_namespace
 from recuerdo.stores.memory_store.protocol import UserMemories
@@ -94,7 +94,7 @@ class UserItems:
         return found
 
     def _item(self, memory: StoredMemory, score: float | None = None) -> SearchItem:
-        return SearchItem(
+        return FoundItem(
             namespace=self._namespace,
             key=_key(memory),
             value=_value(memory),

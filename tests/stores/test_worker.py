@@ -282,6 +282,31 @@ async def test_rf_32_c_33_expired_memories_go_with_their_vectors(
             assert rows == []
 
 
+async def test_c_33_im_53_expired_at_half_past_twelve_is_read_no_more_and_deleted_at_six(
+    database: Database, index: Index, memories: Memories
+) -> None:
+    midnight = datetime(2025, 12, 5, tzinfo=UTC)
+    half_past = midnight + timedelta(minutes=30)
+    low = NewMemory("note", "Viaja en mayo", "es")
+    await memories.add("A1", "u1", low, half_past - timedelta(days=7))
+    worker = worker_of(database, index)
+
+    async def at(now: datetime) -> tuple[int, int]:
+        """How many are read, and how many are there, once the worker has looked."""
+        await worker.run_due(now)
+        async with database.connection() as connection:
+            cursor = await connection.execute("select 1 from recuerdo.user_memory")
+            rows = await cursor.fetchall()
+        return len(await memories.all("A1", "u1", now)), len(rows)
+
+    second = timedelta(seconds=1)
+    assert await at(midnight) == (1, 1)
+    assert await at(half_past - second) == (1, 1)
+    assert await at(half_past + timedelta(minutes=1)) == (0, 1)
+    assert await at(midnight + timedelta(hours=6) - second) == (0, 1)
+    assert await at(midnight + timedelta(hours=6)) == (0, 0)
+
+
 async def test_abandoned_turns_are_failed(database: Database, index: Index) -> None:
     log = TurnLog(database, "t1")
     turn = NewTurn(uuid4(), "c", "A1", "u1", None, "live", NOW, "es", "m", "hola")
