@@ -48,7 +48,7 @@ class Agent:
     @property
     def conversations(self) -> Conversations:
         """Read, list and clear conversations."""
-        return Conversations(self.services.database, self.tenant)
+        return Conversations(self.services, self.tenant)
 
     @property
     def memory(self) -> Memory:

@@ -3,20 +3,22 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from recuerdo.nodes.services import Services
 from recuerdo.state.record import TurnRecord
 from recuerdo.state.usage import Usage
+from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.checkpoints import delete_thread
-from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.turns import ConversationInfo, StoredMessage, TurnLog
 
 
 class Conversations:
     """The log of conversations as an app reads it; a foreign conversation reads as none."""
 
-    def __init__(self, database: Database, tenant: str) -> None:
-        self._database = database
+    def __init__(self, services: Services, tenant: str) -> None:
+        self._services = services
+        self._database = services.database
         self._tenant = tenant
-        self._log = TurnLog(database, tenant)
+        self._log = TurnLog(self._database, tenant)
 
     async def get(self, conversation: str, *, user: str | None = None) -> Sequence[StoredMessage]:
         """Messages with role, text and time, oldest first."""
@@ -47,6 +49,7 @@ class Conversations:
         return await self._log.usage(conversation, user)
 
     async def clear(self, conversation: str, *, user: str | None = None) -> None:
-        """Delete messages, summary and checkpoints; long-term memory stays."""
-        await self._log.clear(conversation, user)
+        """Delete messages, summary and checkpoints; long-term memory stays. What waits for a person is taken back."""
+        approvals = Approvals(self._database, self._tenant, self._services.keys)
+        await self._log.clear(conversation, user, approvals, self._services.clock())
         await delete_thread(self._database, self._tenant, conversation)

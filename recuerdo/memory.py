@@ -17,6 +17,7 @@ from recuerdo.state.limits import CRITICAL_USES
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.memory_store.postgres import PostgresMemories
 from recuerdo.stores.portable import Imported, export_tenant, export_user, import_tenant
+from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.arguments import checked_name
 from recuerdo.stores.postgres.audit import AuditEntry, read_audit
 from recuerdo.stores.postgres.memories import Memories, NewMemory, StoredMemory
@@ -149,7 +150,10 @@ class Memory:
 
         Raises BusyError while a turn of the user's is running; then nothing is gone.
         """
-        gone = await forget_user(self._services.database, self._tenant, user, self._services.clock())
+        services = self._services
+        approvals = Approvals(services.database, self._tenant, services.keys)
+        now = services.clock()
+        gone = await forget_user(services.database, self._tenant, user, now, approvals=approvals)
         await self._delete_vectors(user, gone.assistants)
         return gone
 

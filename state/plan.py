@@ -282,7 +282,7 @@ class AutoApproveRule(_Part):
     """Lets a call of a four-eyes tool pass without a person when all conditions hold (OR-33).
 
     ``arguments`` are the names of all that a call gives, no more and no fewer, null counting as not given; those
-    that no condition looks at are a text or a number. None: whoever wrote the rule lets anything else stand in it.
+    that no condition looks at are a text or a number. None: those that the conditions look at, and nothing else.
     """
 
     id: RuleId
@@ -298,15 +298,22 @@ class AutoApproveRule(_Part):
         """Whether a call is within the limits, whatever else it gives."""
         return all(condition.holds(arguments) for condition in self.when)
 
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """Names of the arguments that its conditions look at."""
+        return frozenset(condition.field for condition in self.when)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Names of all that a call gives which it lets pass."""
+        return self.looked_at if self.arguments is None else frozenset(self.arguments)
+
     def _knows(self, arguments: Mapping[str, Any]) -> bool:
-        if self.arguments is None:
-            return True
         given = {name: value for name, value in arguments.items() if value is not None}
-        looked_at = {condition.field for condition in self.when}
-        return given.keys() == set(self.arguments) and all(
+        return given.keys() == self.known and all(
             isinstance(value, str) or _is_number(value)
             for name, value in given.items()
-            if name not in looked_at
+            if name not in self.looked_at
         )
 
 

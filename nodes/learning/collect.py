@@ -6,6 +6,7 @@ from typing import Final
 
 from recuerdo.nodes.build_prompt.layouts import tool_tokens
 from recuerdo.nodes.learning.in_force import PlanInForce, long_held, plan_in_force, toolbox_of
+from recuerdo.nodes.learning.people import Known, without_people
 from recuerdo.nodes.services import Services
 from recuerdo.state import limits
 from recuerdo.state.learning import AmbiguousTurn, ApprovedTool, IdleTool, LearningState
@@ -18,10 +19,12 @@ from recuerdo.stores.postgres.learning_evidence import (
     approved_calls,
     count_evidence,
     plans_at_work,
+    remembered_of,
     said_before,
     tool_uses,
 )
 from recuerdo.stores.postgres.text import without_sensitive
+from recuerdo.stores.sources.registry import SourceQuery
 
 PERIOD: Final = timedelta(days=90)
 """What a sweep looks back on, and how long a tool is not used before it is named (A-31, A-34)."""
@@ -39,6 +42,9 @@ MESSAGES: Final = 5
 
 _MESSAGE_CHARACTERS = 2000
 
+_MEMORIES = 200
+"""Memories of a case's user that are read for names, the newest first."""
+
 
 async def collect(state: LearningState, services: Services) -> LearningState:
     """Count, and gather what is small: tools, ambiguous runs. No piece of evidence is kept."""
@@ -49,6 +55,7 @@ async def collect(state: LearningState, services: Services) -> LearningState:
         approved = await approved_calls(connection, window, limits.RULE_SUGGESTION_MIN_APPROVALS)
         runs = await ambiguous_runs(connection, window, CASES)
         spoken = [await said_before(connection, window.tenant, run, MESSAGES) for run in runs]
+    known = {user: await _known(user, window, services) for user in {run.user for run in runs}}
     return LearningState(
         tenant=window.tenant,
         now=window.now.isoformat(),
@@ -58,7 +65,9 @@ async def collect(state: LearningState, services: Services) -> LearningState:
             for one in approved
         ],
         idle=[idle for name in plans for idle in await _idle_tools(name, window, services)],
-        ambiguous=[await _ambiguous(run, said) for run, said in zip(runs, spoken, strict=True)],
+        ambiguous=[
+            await _ambiguous(run, said, known[run.user]) for run, said in zip(runs, spoken, strict=True)
+        ],
     )
 
 
@@ -113,9 +122,12 @@ def _idle(tool: str, found: PlanInForce, use: ToolUse | None, since: datetime | 
     )
 
 
-async def _ambiguous(run: AmbiguousRun, said: list[str]) -> AmbiguousTurn:
-    """The run with the user's words, without sensitive data; where they are gone, with what the evidence has."""
-    messages = [text[:_MESSAGE_CHARACTERS].strip() for text in said or [run.message or ""]]
+async def _ambiguous(run: AmbiguousRun, said: list[str], known: Known) -> AmbiguousTurn:
+    """The run with the user's words, without sensitive data and what names a person; where they are gone, with what
+    the evidence has.
+    """
+    texts = [text[:_MESSAGE_CHARACTERS].strip() for text in said or [run.message or ""]]
+    messages = await asyncio.to_thread(without_people, await without_sensitive(texts), known)
     return AmbiguousTurn(
         plan=run.plan,
         revision=run.revision,
@@ -124,7 +136,17 @@ async def _ambiguous(run: AmbiguousRun, said: list[str]) -> AmbiguousTurn:
         approval=str(run.approval),
         at=run.at.isoformat(),
         user=run.user,
-        messages=[text for text in await without_sensitive(messages) if text],
+        messages=[text for text in messages if text],
         called=run.called or [],
         refused=run.refused or [],
     )
+
+
+async def _known(user: str | None, window: Window, services: Services) -> Known:
+    """What tells the user's words from his name: what the platform and his memories say of him."""
+    if user is None:
+        return Known()
+    profile = await services.sources.fetch("profile", SourceQuery(window.tenant, user, (), window.now))
+    async with services.database.tenant(window.tenant) as connection:
+        texts = await remembered_of(connection, window, user, _MEMORIES)
+    return Known(user, profile.value.name if profile.value else None, texts)

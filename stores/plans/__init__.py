@@ -2,18 +2,18 @@
 
 ``shipped`` reads drafts, ``merge`` brings approved proposals into one, ``revision`` is the canonical form and its
 signature, ``rows`` keeps revisions in PostgreSQL, ``office`` compiles, activates and stops, ``shelf`` gives what is
-in force, verified once per process, ``autonomy`` says what may pass without a person, ``diff`` compares.
+in force, verified once per process, ``autonomy`` says what may pass without a person, ``diff`` compares,
+``standing`` says which of them have a proposal.
 """
 
 from recuerdo.stores.plans.autonomy import Autonomy, EmergencyStop, read_autonomy
-from recuerdo.stores.plans.office import SYSTEM, PlanOffice
+from recuerdo.stores.plans.office import PlanOffice
 from recuerdo.stores.plans.revision import Revision, SealedRevision, seal_revision, unseal_revision
 from recuerdo.stores.plans.rows import Activation, RevisionEntry
 from recuerdo.stores.plans.shelf import PlanShelf
 from recuerdo.stores.plans.shipped import is_file, load_draft, load_plan, shipped_plans
 
 __all__ = [
-    "SYSTEM",
     "Activation",
     "Autonomy",
     "EmergencyStop",

@@ -1,9 +1,11 @@
 """Brings approved proposals into a draft: each of them once, in every later revision, until it is taken out (IM-48).
 
-An auto-approve rule comes in no other way: one that a draft has of its own is refused (OR-21).
+What was taken out stays out, in every later revision, until it is taken in again by its id. An auto-approve rule comes
+in no other way: one that a draft has of its own is refused (OR-21).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from recuerdo.state.amendment import ApprovedProposal, EvalCaseAdded, RuleAdded, ToolDeactivated
 from recuerdo.state.errors import InputError
@@ -13,22 +15,76 @@ from recuerdo.state.sentences import load_sentences
 sentences = load_sentences(__package__)
 
 
-def merge(
-    draft: Plan,
-    carried: Sequence[ApprovedProposal],
-    approved: Sequence[ApprovedProposal] = (),
-    without: Sequence[str] = (),
-) -> tuple[Plan, tuple[ApprovedProposal, ...]]:
-    """The plan with the proposals that the parent carried and those approved since, and what it now carries.
+@dataclass(frozen=True)
+class Carried:
+    """What a revision has of approved proposals, and the ids of those that were taken out, sorted."""
 
-    ``without`` names what is taken out again, by proposal, rule, case or tool.
+    included: tuple[ApprovedProposal, ...] = ()
+    excluded: tuple[str, ...] = ()
 
-    Raises InputError for a rule that no proposal brought, for two of one id that differ, and for a name in
-    ``without`` that is not there.
+
+@dataclass(frozen=True)
+class Changes:
+    """What a compilation is to take in and leave out.
+
+    ``approved`` comes in by itself: approved, in no revision yet. ``earlier`` are those that some revision has had.
+    ``without`` names what is taken out, by proposal, rule, case or tool; ``include`` gives the ids of those of both
+    kinds that are taken in, also where they were taken out or rolled back.
     """
-    given = tuple({one.proposal: one for one in (*carried, *approved)}.values())
-    _require_known(draft, given, without)
-    kept = tuple(one for one in given if not one.names & set(without))
+
+    approved: Sequence[ApprovedProposal] = ()
+    earlier: Sequence[ApprovedProposal] = ()
+    without: Sequence[str] = ()
+    include: Sequence[str] = ()
+
+
+def merge(draft: Plan, parent: Carried, changes: Changes) -> tuple[Plan, Carried]:
+    """The plan with the proposals that the parent carried and those that come in, and what it now carries.
+
+    Raises InputError for a rule that no proposal brought, for two of one id that differ, for a name in ``without``
+    that is not there, and for an id in ``include`` that cannot come in.
+    """
+    given = _given(draft, parent, changes)
+    out = {one.proposal for one in given if one.names & set(changes.without)}
+    kept = tuple(one for one in given if one.proposal not in out)
+    left = sorted({*parent.excluded, *out}.difference(one.proposal for one in kept))
+    return _with(draft, kept), Carried(kept, tuple(left))
+
+
+def _given(draft: Plan, parent: Carried, changes: Changes) -> tuple[ApprovedProposal, ...]:
+    """All that could be in the revision, each once: what the parent carried, what is new, what is asked for."""
+    known = {one.proposal: one for one in (*changes.earlier, *changes.approved, *parent.included)}
+    again = _asked_for(draft, parent, changes, known)
+    new = [one for one in changes.approved if one.proposal not in parent.excluded]
+    given = {one.proposal: one for one in (*parent.included, *new, *again)}
+    out = [one for key, one in known.items() if key in parent.excluded]
+    names = {name for one in (*given.values(), *out) for name in one.names}
+    for name in changes.without:
+        if name not in names:
+            raise InputError(sentences("without_unknown", plan=draft.name, name=name, known=_listed(names)))
+    return tuple(given.values())
+
+
+def _asked_for(
+    draft: Plan, parent: Carried, changes: Changes, known: dict[str, ApprovedProposal]
+) -> list[ApprovedProposal]:
+    carried = {one.proposal for one in parent.included}
+    for key in changes.include:
+        if key not in known:
+            may = _listed(
+                f"{one.proposal} ({one.change.name})" for one in known.values() if one.proposal not in carried
+            )
+            raise InputError(sentences("include_unknown", plan=draft.name, id=key, known=may))
+        if known[key].names & set(changes.without):
+            raise InputError(sentences("include_without", plan=draft.name, id=key))
+    return [known[key] for key in changes.include]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "–"
+
+
+def _with(draft: Plan, kept: Sequence[ApprovedProposal]) -> Plan:
     changes = [one.change for one in kept]
     rules = _once(draft, [change.rule for change in changes if isinstance(change, RuleAdded)])
     _refuse_own_rules(draft, rules)
@@ -40,18 +96,7 @@ def merge(
         "eval_cases": cases,
         "deactivated_tools": tuple(dict.fromkeys((*draft.deactivated_tools, *off))),
     }
-    return draft.model_copy(update=update), kept
-
-
-def _require_known(draft: Plan, given: Sequence[ApprovedProposal], without: Sequence[str]) -> None:
-    known = {name for one in given for name in one.names}
-    for name in without:
-        if name not in known:
-            raise InputError(
-                sentences(
-                    "without_unknown", plan=draft.name, name=name, known=", ".join(sorted(known)) or "–"
-                )
-            )
+    return draft.model_copy(update=update)
 
 
 def _once(draft: Plan, every: Sequence[Identified]) -> tuple[Identified, ...]:

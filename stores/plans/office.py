@@ -21,7 +21,7 @@ from recuerdo.stores.keys import KeyFolder, KeyRecord
 from recuerdo.stores.packs import Pack, PackEntry, Packs, read_folder, seal, unseal
 from recuerdo.stores.plans import rows
 from recuerdo.stores.plans.autonomy import EmergencyStop, add_stop, read_stop
-from recuerdo.stores.plans.merge import merge
+from recuerdo.stores.plans.merge import Carried, Changes, merge
 from recuerdo.stores.plans.revision import (
     Revision,
     SealedRevision,
@@ -34,15 +34,15 @@ from recuerdo.stores.plans.shipped import load_plan, shipped_packs, shipped_plan
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit, read_change
 from recuerdo.stores.postgres.governance_held import CHANGE, change_hash
-from recuerdo.stores.postgres.roles import SUPERVISING, Role, require_role
+from recuerdo.stores.postgres.roles import SUPERVISING, SYSTEM, Role, require_role
 
 sentences = load_sentences(__package__)
 
-SYSTEM = "recuerdo"
-"""Who compiles and activates at the first use of a plan that ships."""
-
 Compiled = Callable[[Connection, Revision], Awaitable[None]]
 """Called in the transaction of a compilation, once the revision is kept."""
+
+
+_NO_CHANGES = Changes()
 
 
 async def _nothing(connection: Connection, revision: Revision) -> None:
@@ -90,8 +90,7 @@ class PlanOffice:
     async def compile_revision(
         self,
         draft: Plan,
-        approved: Sequence[ApprovedProposal] = (),
-        without: Sequence[str] = (),
+        changes: Changes = _NO_CHANGES,
         *,
         actor: str,
         at: datetime,
@@ -99,8 +98,8 @@ class PlanOffice:
     ) -> Revision:
         """Make the next signed revision of a plan; it acts once it is activated (OR-20, OR-29).
 
-        What the parent carries of approved proposals comes along, ``approved`` is added, each proposal once;
-        ``without`` takes some out. ``also`` runs in the same transaction.
+        What the parent carries of approved proposals comes along, and the changes are made to it; each proposal is
+        in it once. ``also`` runs in the same transaction.
 
         Raises InputError as :func:`merge` does, and for a proposal that nobody approved, or not with this change;
         SettingsError when one of the packs is missing or refused.
@@ -108,7 +107,15 @@ class PlanOffice:
         packs = await self._pins(draft.packs)
         async with self._database.tenant(self._tenant) as connection:
             by = _By(actor, at)
-            return await self._compile(connection, draft, (approved, without), packs, by, also)
+            return await self._compile(connection, draft, changes, packs, by, also)
+
+    async def next_parent(self, name: str) -> Revision | None:
+        """The revision that the next one goes on from; None when there is none yet.
+
+        Raises SettingsError when it is refused.
+        """
+        async with self._database.tenant(self._tenant) as connection:
+            return await self._parent(connection, name)
 
     async def activate(
         self, name: str, number: int, *, actor: str, at: datetime, tried: str | None = None
@@ -211,7 +218,7 @@ class PlanOffice:
             await rows.lock_plan(connection, self._tenant, name)
             # Another process may have been first.
             if not await rows.newest_number(connection, self._tenant, name):
-                revision = await self._compile(connection, draft, ((), ()), packs, by, _nothing)
+                revision = await self._compile(connection, draft, _NO_CHANGES, packs, by, _nothing)
                 await self._activate(connection, revision, by)
 
     async def _require_shipped(self, name: str) -> None:
@@ -224,7 +231,7 @@ class PlanOffice:
         self,
         connection: Connection,
         draft: Plan,
-        changes: tuple[Sequence[ApprovedProposal], Sequence[str]],
+        changes: Changes,
         packs: dict[str, str],
         by: _By,
         also: Compiled,
@@ -232,19 +239,20 @@ class PlanOffice:
         await self._require(connection, by)
         await rows.lock_plan(connection, self._tenant, draft.name)
         parent = await self._parent(connection, draft.name)
-        approved, without = changes
-        await self._require_approved(connection, draft.name, approved)
-        plan, included = merge(draft, parent.included if parent else (), approved, without)
+        before = parent.carried if parent else Carried()
+        plan, carried = merge(draft, before, changes)
+        new = [one for one in carried.included if one not in before.included]
+        await self._require_approved(connection, draft.name, new)
         number = await rows.newest_number(connection, self._tenant, draft.name) + 1
         key = await asyncio.to_thread(self._keys.signing_key, by.actor, by.at)
         sha256 = parent.sha256 if parent else None
-        sealed = seal_revision(self._tenant, plan, number, sha256, included, packs, key)
+        sealed = seal_revision(self._tenant, plan, number, sha256, carried, packs, key)
         await rows.add_revision(connection, sealed, by.actor, by.at)
         revision = await self._verified(sealed)
         await also(connection, revision)
         await self._note_rotations(connection)
         details = {"revision": revision.label, "parent": parent.label if parent else "", "key": key.key_id}
-        carried = {"included": [one.proposal for one in included], "without": list(without)}
+        proposals = {"included": [one.proposal for one in carried.included], "excluded": carried.excluded}
         await self.audit.append(
             connection,
             AuditAct(
@@ -254,7 +262,7 @@ class PlanOffice:
                 draft.name,
                 before=sha256,
                 after=revision.sha256,
-                details={**details, **carried},
+                details={**details, **proposals},
             ),
         )
         return revision

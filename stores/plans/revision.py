@@ -18,6 +18,7 @@ from recuerdo.state.errors import SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import Signature, SigningKey, Trusted, envelope, find_fault
+from recuerdo.stores.plans.merge import Carried
 
 sentences = load_sentences(__package__)
 
@@ -27,13 +28,15 @@ FORMAT = 1
 REVISION_TYPE = "application/vnd.recuerdo.plan+json"
 
 _INCLUDED = TypeAdapter(tuple[ApprovedProposal, ...])
+_EXCLUDED = TypeAdapter(tuple[str, ...])
 
 
 @dataclass(frozen=True)
 class Revision:
     """A verified revision. ``sha256`` is that of its document, ``parent`` that of the one it goes on from.
 
-    ``included`` are the proposals that it carries; ``packs`` gives the full pin of each ``name@pin``.
+    ``included`` are the proposals that it carries, ``excluded`` the ids of approved ones that were taken out, sorted;
+    ``packs`` gives the full pin of each ``name@pin``.
     """
 
     tenant: str
@@ -43,6 +46,12 @@ class Revision:
     included: tuple[ApprovedProposal, ...]
     packs: Mapping[str, str]
     sha256: str
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def carried(self) -> Carried:
+        """What the next revision goes on from."""
+        return Carried(self.included, self.excluded)
 
     @property
     def label(self) -> str:
@@ -86,7 +95,7 @@ def seal_revision(
     plan: Plan,
     number: int,
     parent: str | None,
-    included: tuple[ApprovedProposal, ...],
+    carried: Carried,
     packs: Mapping[str, str],
     key: SigningKey,
 ) -> SealedRevision:
@@ -97,9 +106,12 @@ def seal_revision(
         "number": number,
         "parent": parent,
         "plan": plan.model_dump(mode="json"),
-        "included": _INCLUDED.dump_python(included, mode="json"),
+        "included": _INCLUDED.dump_python(carried.included, mode="json"),
         "packs": dict(packs),
     }
+    if carried.excluded:
+        # Left out where empty: it came later, and what has none keeps its form and its hash.
+        content["excluded"] = list(carried.excluded)
     try:
         document = rfc8785.dumps(content)
     except rfc8785.CanonicalizationError:
@@ -132,10 +144,18 @@ def unseal_revision(sealed: SealedRevision, trusted: Trusted) -> Revision:
         # Signed by an older program: what it took need not be what this one takes.
         plan = Plan.model_validate_json(json.dumps(content["plan"]))
         included = _INCLUDED.validate_json(json.dumps(content["included"]))
+        excluded = _EXCLUDED.validate_python(content.get("excluded", ()))
     except ValidationError:
         raise _refused(sealed, "format_unknown") from None
     return Revision(
-        sealed.tenant, plan, sealed.number, content["parent"], included, content["packs"], sealed.sha256
+        sealed.tenant,
+        plan,
+        sealed.number,
+        content["parent"],
+        included,
+        content["packs"],
+        sealed.sha256,
+        excluded,
     )
 
 

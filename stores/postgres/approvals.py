@@ -21,7 +21,7 @@ from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.evidence import EvidenceKind, NewEvidence, Run, write_evidence
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
 from recuerdo.stores.postgres.instants import require_aware
-from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+from recuerdo.stores.postgres.roles import AUTO_APPROVE, SUPERVISING, require_role, same_person
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import storable_json, without_sensitive
 
@@ -30,12 +30,9 @@ _sentences = load_sentences(__package__, "approvals_sentences.yaml")
 ApprovalStatus = Literal["pending", "approved", "rejected", "withdrawn", "auto_approved"]
 Decision = Literal["approve", "reject"]
 
-AUTO = "auto-approve"
-"""Who decided where a rule did."""
-
 _REASON_CHARACTERS = 1000
 
-_COLUMNS = (
+_COLUMNS: LiteralString = (
     "id, tool, arguments, status, rule, turn_id as turn, conversation, assistant, user_id as user, plan, revision,"
     " requested_at, decided_at, decided_by, reason, reversed_at, reversed_by"
 )
@@ -46,6 +43,13 @@ insert into recuerdo.approvals (tenant, id, turn_id, conversation, assistant, us
 values (%(tenant)s, %(id)s, %(turn)s, %(conversation)s, %(assistant)s, %(user)s, %(plan)s, %(revision)s, %(tool)s,
     %(arguments)s, %(status)s, %(rule)s, %(at)s, %(decided_at)s, %(decided_by)s)
 on conflict (tenant, id) do nothing
+"""
+
+_WITHDRAW: LiteralString = f"""
+update recuerdo.approvals set status = 'withdrawn', decided_at = %(at)s, decided_by = %(actor)s
+where tenant = %(tenant)s and status = 'pending'
+    and (conversation = %(conversation)s or user_id = %(user)s or turn_id = %(turn)s)
+returning {_COLUMNS}
 """
 
 
@@ -132,14 +136,14 @@ class Approvals:
         require_aware(at)
         if decision not in get_args(Decision):
             raise InputError(_sentences("decision_unknown", decision=str(decision)[:40]))
-        kept = await without_sensitive(reason[:_REASON_CHARACTERS]) if reason else None
+        kept = await kept_reason(reason)
         async with self._database.tenant(self._tenant) as connection:
             before = await self._one(connection, approval_id, lock=" for update")
+            status = await self._status_after(connection, before, decision, actor)
             if before.status != "pending":
                 raise InputError(
                     _sentences("approval_decided", id=approval_id, status=_sentences(f"is_{before.status}"))
                 )
-            status = await self._status_after(connection, before, decision, actor)
             await connection.execute(
                 "update recuerdo.approvals set status = %s, decided_at = %s, decided_by = %s, reason = %s"
                 " where tenant = %s and id = %s",
@@ -159,7 +163,7 @@ class Approvals:
         actor is neither supervisor nor owner.
         """
         require_aware(at)
-        kept = await without_sensitive(reason[:_REASON_CHARACTERS]) if reason else None
+        kept = await kept_reason(reason)
         async with self._database.tenant(self._tenant) as connection:
             await require_role(connection, self._tenant, actor, SUPERVISING)
             before = await self._one(connection, approval_id, lock=" for update")
@@ -175,6 +179,41 @@ class Approvals:
                 connection, _act(after, "reversed", at, actor, before=before.status, reason=kept)
             )
         return after
+
+    async def withdraw(
+        self,
+        connection: Connection,
+        *,
+        actor: str,
+        at: datetime,
+        conversation: str | None = None,
+        user: str | None = None,
+        turn: UUID | None = None,
+    ) -> Sequence[Approval]:
+        """Take back what waits in a conversation, of a user's or in a turn, in the transaction of ``connection``:
+        nothing will go on with it. Whoever calls writes it into the audit with :meth:`audit_withdrawn`, last.
+        """
+        require_aware(at)
+        where = {"conversation": conversation, "user": user, "turn": turn}
+        cursor = connection.cursor(row_factory=class_row(Approval))
+        await cursor.execute(_WITHDRAW, {**where, "tenant": self._tenant, "actor": actor, "at": at})
+        withdrawn = await cursor.fetchall()
+        for approval in withdrawn:
+            await self._note(connection, approval, "approval_decided", at, actor)
+        return withdrawn
+
+    async def withdraw_of_turn(self, turn: UUID, *, actor: str, at: datetime) -> None:
+        """Take back what waits in a turn that cannot go on, in a transaction of its own, audited."""
+        async with self._database.tenant(self._tenant) as connection:
+            withdrawn = await self.withdraw(connection, actor=actor, at=at, turn=turn)
+            await self.audit_withdrawn(connection, withdrawn)
+
+    async def audit_withdrawn(self, connection: Connection, withdrawn: Sequence[Approval]) -> None:
+        """Write into the audit what :meth:`withdraw` took back."""
+        for one in withdrawn:
+            assert one.decided_at is not None and one.decided_by is not None, "it was taken back"
+            act = _act(one, "withdrawn", one.decided_at, one.decided_by, before="pending")
+            await self._audit.append(connection, act)
 
     async def get(self, approval_id: UUID) -> Approval:
         """One request. Raises InputError when there is none."""
@@ -213,7 +252,7 @@ class Approvals:
                 "rule": new.rule,
                 "at": new.at,
                 "decided_at": None if new.rule is None else new.at,
-                "decided_by": None if new.rule is None else AUTO,
+                "decided_by": None if new.rule is None else AUTO_APPROVE,
             },
         )
         if cursor.rowcount:
@@ -225,12 +264,13 @@ class Approvals:
         self, connection: Connection, before: Approval, decision: Decision, actor: str
     ) -> ApprovalStatus:
         """What a decision makes of a request, if the actor may take it."""
-        if actor == before.user and decision == "reject":
-            return "withdrawn"
-        await require_role(connection, self._tenant, actor, SUPERVISING)
-        if actor == before.user:
+        if actor != before.user or decision == "approve":
+            await require_role(connection, self._tenant, actor, SUPERVISING)
+        if not same_person(actor, before.user):
+            return "approved" if decision == "approve" else "rejected"
+        if decision == "approve":
             raise ScopeError(_sentences("approver_is_requester", actor=actor))
-        return "approved" if decision == "approve" else "rejected"
+        return "withdrawn"
 
     async def _note(
         self,
@@ -274,15 +314,6 @@ class Approvals:
             return await cursor.fetchall()
 
 
-async def withdraw_pending(connection: Connection, tenant: str, conversation: str, actor: str) -> None:
-    """What waits in a conversation is taken back: its turns are about to be deleted."""
-    await connection.execute(
-        "update recuerdo.approvals set status = 'withdrawn', decided_at = clock_timestamp(), decided_by = %s"
-        " where tenant = %s and conversation = %s and status = 'pending'",
-        (actor, tenant, conversation),
-    )
-
-
 async def _let_wait(connection: Connection, tenant: str, turn: UUID) -> None:
     """The turn waits; its conversation's lease is free, but for an agent's reservation."""
     await connection.execute(
@@ -300,11 +331,11 @@ async def _let_wait(connection: Connection, tenant: str, turn: UUID) -> None:
 def _passed(new: NewApproval, rule: str) -> AuditAct:
     return AuditAct(
         at=new.at,
-        actor=AUTO,
+        actor=AUTO_APPROVE,
         action="approval.auto_approved",
         subject=str(new.id),
         after="auto_approved",
-        details={**_details(new.tool, new.run), "rule": rule},
+        details={**run_details(new.tool, new.run), "rule": rule},
     )
 
 
@@ -319,10 +350,15 @@ def _act(
         before=before,
         after=action,
         details={
-            **_details(approval.tool, approval.run),
+            **run_details(approval.tool, approval.run),
             **reason_mark(str(approval.id), reason or approval.reason),
         },
     )
+
+
+async def kept_reason(reason: str | None) -> str | None:
+    """A reason as it is kept: not endless, and without sensitive data (C-16)."""
+    return str(await without_sensitive(reason[:_REASON_CHARACTERS])) if reason else None
 
 
 def reason_mark(subject: str, reason: str | None) -> dict[str, str]:
@@ -334,7 +370,7 @@ def reason_mark(subject: str, reason: str | None) -> dict[str, str]:
     return {"reason_sha256": sha256(f"{subject}\x1f{reason}".encode()).hexdigest()}
 
 
-def _details(tool: str, run: Run) -> dict[str, str]:
+def run_details(tool: str, run: Run) -> dict[str, str]:
     """Ids and names: the arguments are nobody's business there."""
     revision = f"r{run.revision}" if run.revision is not None else "draft"
     return {"tool": tool, "turn": str(run.turn), "plan": str(run.plan), "revision": revision}

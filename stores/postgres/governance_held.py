@@ -90,19 +90,19 @@ full join (select * from noted where state <> 'user') noted
 where held.user_id is null or noted.name is null limit 1
 """
 
-# A request that was taken back lets nothing pass, and needs no entry.
 _APPROVALS: LiteralString = """
 with noted as (
     select subject, action, actor, at from recuerdo.governance_audit
     where tenant = %(tenant)s
-        and action in ('approval.approved', 'approval.rejected', 'approval.auto_approved', 'approval.reversed')
+        and action in ('approval.approved', 'approval.rejected', 'approval.withdrawn', 'approval.auto_approved',
+            'approval.reversed')
 )
 select held.id::text as subject
 from recuerdo.approvals held
 left join noted decided on decided.subject = held.id::text and decided.action <> 'approval.reversed'
 left join noted reversed on reversed.subject = held.id::text and reversed.action = 'approval.reversed'
 where held.tenant = %(tenant)s and (
-    (held.status in ('approved', 'rejected', 'auto_approved') and decided.action is null)
+    (held.status <> 'pending' and decided.action is null)
     or (decided.action is not null and (decided.action, decided.actor, decided.at) is distinct from
         ('approval.' || held.status, held.decided_by, held.decided_at))
     or (reversed.actor, reversed.at) is distinct from (held.reversed_by, held.reversed_at)
@@ -113,12 +113,23 @@ where held.tenant = %(tenant)s and (
 _EVIDENCE: LiteralString = """
 select held.id::text as subject
 from recuerdo.approvals held
-where held.tenant = %(tenant)s and held.status in ('approved', 'rejected')
+where held.tenant = %(tenant)s and held.status in ('approved', 'rejected', 'withdrawn')
     and held.decided_at >= (select min(at) from recuerdo.evidence where tenant = %(tenant)s)
     and not exists (
         select from recuerdo.evidence e where e.tenant = held.tenant and e.turn_id = held.turn_id
             and e.kind = 'approval_decided' and e.data ->> 'approval' = held.id::text
     ) limit 1
+"""
+
+# Calls whose outcome nobody knew; one that went with its conversation may be gone.
+_SETTLED: LiteralString = """
+select held.id::text as subject
+from recuerdo.tool_calls held
+left join recuerdo.governance_audit noted on noted.tenant = held.tenant and noted.subject = held.id::text
+    and noted.action = 'call.settled'
+where held.tenant = %(tenant)s
+    and (held.settled, held.settled_by, held.settled_at) is distinct from (noted.after, noted.actor, noted.at)
+limit 1
 """
 
 # An eval case holds a user's words, and goes when he is forgotten.
@@ -163,6 +174,7 @@ _CHECKS: tuple[LiteralString, ...] = (
     _ROLES,
     _APPROVALS,
     _EVIDENCE,
+    _SETTLED,
     _PROPOSALS_GONE,
     _INCLUDED,
 )

@@ -196,6 +196,17 @@ async def said_before(connection: Connection, tenant: str, run: AmbiguousRun, li
     return [row["content"] for row in await cursor.fetchall()][::-1]
 
 
+async def remembered_of(connection: Connection, window: Window, user: str, limit: int) -> list[str]:
+    """Texts of the user's memories that are in force, with any assistant, the newest first."""
+    cursor = await connection.execute(
+        "select text from recuerdo.user_memory where tenant = %(tenant)s and user_id = %(user)s and active"
+        " and status <> 'withdrawn' and (expires_at is null or expires_at > %(now)s)"
+        " order by updated_at desc, id limit %(limit)s",
+        {**vars(window), "user": user, "limit": limit},
+    )
+    return [row["text"] for row in await cursor.fetchall()]
+
+
 async def tool_uses(connection: Connection, window: Window, plan: str) -> dict[str, ToolUse]:
     """The use of every tool under a plan that there is evidence of."""
     cursor = connection.cursor(row_factory=class_row(ToolUse))

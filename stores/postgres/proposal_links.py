@@ -61,10 +61,8 @@ def tie_approved(window: Window, plan: str, rule: AutoApproveRule) -> Tie:
         for place, condition in enumerate(rule.when):
             query += SQL(" and ") + _holds(condition, place)
             values |= {f"field{place}": condition.field, f"value{place}": _exact(condition.value)}
-        if rule.arguments is not None:
-            query += SQL(_KNOWN)
-            values |= {"names": list(rule.arguments), "looked_at": [one.field for one in rule.when]}
-        await connection.execute(query + SQL(_ONCE), values)
+        values |= {"names": sorted(rule.known), "looked_at": sorted(rule.looked_at)}
+        await connection.execute(query + SQL(_KNOWN) + SQL(_ONCE), values)
 
     return tie
 

@@ -20,13 +20,14 @@ from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans import Revision
-from recuerdo.stores.postgres.approvals import Decision, reason_mark
+from recuerdo.stores.plans.merge import Changes
+from recuerdo.stores.postgres.approvals import Decision, kept_reason, reason_mark
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.roles import SUPERVISING, require_role
 from recuerdo.stores.postgres.scope import require_scope
-from recuerdo.stores.postgres.text import storable_json, without_sensitive
+from recuerdo.stores.postgres.text import storable_json
 
 _sentences = load_sentences(__package__, "proposals_sentences.yaml")
 
@@ -34,7 +35,6 @@ ProposalKind = Literal["rule_suggestion", "eval_case_suggestion", "skill_lifecyc
 ProposalStatus = Literal["pending", "approved", "rejected", "included"]
 
 _AMENDMENT: TypeAdapter[Amendment] = TypeAdapter(Amendment)
-_REASON_CHARACTERS = 1000
 
 _COLUMNS: LiteralString = (
     "id, kind, plan, revision, subject, change, wording, effect, sample_size, period_from, period_to, status,"
@@ -240,7 +240,7 @@ class Proposals:
         require_aware(at)
         if decision not in get_args(Decision):
             raise InputError(_sentences("decision_unknown", decision=str(decision)[:40]))
-        kept = await without_sensitive(reason[:_REASON_CHARACTERS]) if reason else None
+        kept = await kept_reason(reason)
         async with self._database.tenant(self._tenant) as connection:
             await require_role(connection, self._tenant, actor, SUPERVISING)
             before = await self._one(connection, proposal_id, lock=" for update")
@@ -263,12 +263,17 @@ class Proposals:
             await self._audit.append(connection, _decided(after, actor, at))
         return after
 
-    async def approved(self, plan: str) -> Sequence[ApprovedProposal]:
-        """What the next revision of a plan takes in: approved, in no revision yet, the oldest first (OR-29)."""
+    async def changes(self, plan: str, without: Sequence[str] = (), include: Sequence[str] = ()) -> Changes:
+        """What the next revision of a plan takes in, approved and in no revision yet, and what it can take in again,
+        each the oldest first (OR-29); ``without`` and ``include`` as in :class:`Changes`.
+        """
         found = await self._select(
-            "status = 'approved' and plan = %(plan)s order by decided_at, id", {"plan": plan}
+            "status in ('approved', 'included') and plan = %(plan)s order by decided_at, id", {"plan": plan}
         )
-        return [ApprovedProposal(proposal=str(one.id), change=one.amendment) for one in found]
+        given: dict[str, list[ApprovedProposal]] = {"approved": [], "included": []}
+        for one in found:
+            given[one.status].append(ApprovedProposal(proposal=str(one.id), change=one.amendment))
+        return Changes(given["approved"], given["included"], without, include)
 
     async def included(self, connection: Connection, revision: Revision) -> None:
         """Note in the transaction of a compilation what the revision took in; what was noted before stays (IM-48)."""

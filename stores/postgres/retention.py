@@ -11,6 +11,7 @@ from recuerdo.state.errors import BusyError
 from recuerdo.state.limits import MEMORY_MAX_DAYS
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.memory_store.namespaces import encode_label
+from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.audit import Deletable, delete_with_audit
 from recuerdo.stores.postgres.checkpoints import delete_threads
 from recuerdo.stores.postgres.database import Connection, Database
@@ -24,7 +25,7 @@ _AUDITED: Final[tuple[Deletable, ...]] = ("user_memory", "user_preferences", "us
 
 NOT_FORGOTTEN: Final = {
     "memory_audit": "ids only, and it cannot be changed",
-    "plan_revisions": "an eval case that a person approved holds a message without its user, and is signed",
+    "plan_revisions": "an approved eval case holds words without what is known to name a person, and is signed",
     "roles": "who may do what is not what somebody said",
     "platform_profiles": "the platform's own data: here is only a copy",
     "platform_positions": "the platform's own data: here is only a copy",
@@ -69,12 +70,15 @@ class Forgotten:
     assistants: Sequence[str]
 
 
-async def forget_user(database: Database, tenant: str, user: str, at: datetime) -> Forgotten:
+async def forget_user(
+    database: Database, tenant: str, user: str, at: datetime, *, approvals: Approvals | None = None
+) -> Forgotten:
     """Delete everything of the user, with every assistant: all of it, or nothing (IM-43).
 
     Memories, published ones too (C-7), with their history; preferences, symbols, conversations with turns,
     messages, records and checkpoints, events, and an app's items under the user's name, be it label or key. The
-    audit keeps only ids; vectors go with the next run of the worker at the latest.
+    audit keeps only ids; vectors go with the next run of the worker at the latest. With ``approvals`` the audit also
+    says which requests that waited went with him.
 
     Raises ScopeError when the tenant or the user is missing, BusyError while a turn of the user's runs.
     """
@@ -84,6 +88,7 @@ async def forget_user(database: Database, tenant: str, user: str, at: datetime) 
     where: LiteralString = "tenant = %(tenant)s and user_id = %(user)s"
     async with database.tenant(tenant) as connection:
         conversations = await _idle_conversations(connection, values)
+        waited = await approvals.withdraw(connection, actor=user, at=at, user=user) if approvals else []
         cursor = await connection.execute(
             f"select distinct assistant from recuerdo.user_memory where {where} order by assistant", values
         )
@@ -99,6 +104,8 @@ async def forget_user(database: Database, tenant: str, user: str, at: datetime) 
         )
         await keep_objections(connection, tenant, user)
         await _delete_other_rows(connection, values)
+        if approvals:
+            await approvals.audit_withdrawn(connection, waited)
         # LangGraph's tables belong to the role that logged in, and no tenant's may touch them.
         await connection.execute("set local role none")
         await delete_threads(connection, tenant, conversations)

@@ -23,11 +23,14 @@ Effect = Literal["none", "own", "foreign"]
 
 CallStatus = Literal["started", "done", "failed", "unknown"]
 Outcome = Literal["done", "failed", "unknown"]
+Settled = Literal["happened", "did_not_happen"]
+"""What a person found out about a call whose outcome nobody knew."""
 
-_COLUMNS = (
+COLUMNS: LiteralString = (
     "id, tool, effect, status, result, turn_id as turn, conversation, assistant, user_id as user, plan, revision,"
-    " started_at, ended_at"
+    " started_at, ended_at, settled, settled_at, settled_by"
 )
+"""The columns of a :class:`ToolCall`."""
 
 _CLAIM = """
 insert into recuerdo.tool_calls (tenant, id, turn_id, conversation, assistant, user_id, plan, revision, tool, effect,
@@ -38,12 +41,11 @@ on conflict (tenant, id) do nothing
 """
 
 # Calls whose turn is over before they were: what had no effect elsewhere has failed, of the rest nobody knows.
-_LEAVE_OPEN = """
+_LEAVE_OPEN: LiteralString = f"""
 update recuerdo.tool_calls
 set status = case when effect = 'foreign' then 'unknown' else 'failed' end, ended_at = %(at)s
 where tenant = %(tenant)s and turn_id = %(turn)s and status = 'started'
-returning id, tool, effect, status, result, turn_id as turn, conversation, assistant, user_id as user, plan,
-    revision, started_at, ended_at
+returning {COLUMNS}
 """
 
 
@@ -60,7 +62,10 @@ class NewToolCall:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call in the ledger. ``result`` is what went back to the model; None: it only read, or is not over."""
+    """A call in the ledger. ``result`` is what went back to the model; None: it only read, or is not over.
+
+    Of one whose outcome nobody knew ``settled`` says what ``settled_by`` found out; None: nobody has yet.
+    """
 
     id: UUID
     tool: str
@@ -75,6 +80,9 @@ class ToolCall:
     revision: int | None
     started_at: datetime
     ended_at: datetime | None
+    settled: Settled | None
+    settled_at: datetime | None
+    settled_by: str | None
 
     @property
     def run(self) -> Run:
@@ -145,8 +153,10 @@ class ToolCalls:
             return result
 
     async def unknown(self, *, limit: int = 100) -> Sequence[ToolCall]:
-        """Calls whose outcome is not known, newest first: a person has to look."""
-        return await self._select("and status = 'unknown' order by started_at desc, id limit %(n)s", n=limit)
+        """Calls whose outcome nobody knows or has settled, newest first: a person has to look."""
+        return await self._select(
+            "and status = 'unknown' and settled is null order by started_at desc, id limit %(n)s", n=limit
+        )
 
     async def of_turn(self, turn: UUID) -> Sequence[ToolCall]:
         """The calls of a turn, in the order in which they began."""
@@ -155,7 +165,7 @@ class ToolCalls:
     async def _locked(self, connection: Connection, call_id: UUID) -> ToolCall:
         cursor = connection.cursor(row_factory=class_row(ToolCall))
         await cursor.execute(
-            f"select {_COLUMNS} from recuerdo.tool_calls where tenant = %s and id = %s for update",
+            f"select {COLUMNS} from recuerdo.tool_calls where tenant = %s and id = %s for update",
             (self._tenant, call_id),
         )
         call = await cursor.fetchone()
@@ -166,7 +176,7 @@ class ToolCalls:
         async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(ToolCall))
             await cursor.execute(
-                f"select {_COLUMNS} from recuerdo.tool_calls where tenant = %(tenant)s {which}",
+                f"select {COLUMNS} from recuerdo.tool_calls where tenant = %(tenant)s {which}",
                 {**values, "tenant": self._tenant},
             )
             return await cursor.fetchall()

@@ -78,13 +78,13 @@ async def test_or_35_approved_case_is_in_the_next_suite_and_reported_before_acti
     revision = await plans.compile(plan_of_house(), actor=CLERK)
     [case] = revision.plan.eval_cases
     assert case.messages == ("¿Me lo dejas como la otra vez?",)
-    untried = await evaluations.before_activation(revision)
+    untried = await evaluations.before_activation(revision, actor=CLERK)
     assert untried is not None and "nobody has tried" in untried.en
     tried = await evaluations.run(number=revision.number, actor=CLERK)
     assert [one.failures for one in tried.failed] == [(f"calls: {TOOL}",)]
-    warned = await evaluations.before_activation(revision)
+    warned = await evaluations.before_activation(revision, actor=CLERK)
     assert warned is not None and "fails 1 of 1" in warned.en and case.id in warned.es
-    assert (await plans.show()).revision.number < revision.number
+    assert (await plans.show(actor=CLERK)).revision.number < revision.number
 
 
 async def test_or_35_candidate_is_tried_and_not_the_revision_in_force(open_agent: OpenAgent) -> None:
@@ -95,7 +95,7 @@ async def test_or_35_candidate_is_tried_and_not_the_revision_in_force(open_agent
     assert not run.failed and run.tried.sha256 == revision.sha256
     model: Any = agent.services.model
     assert "Eres el portero." in str(model.calls[-1]["messages"][0].content)
-    assert await agent.governance.evaluations.before_activation(revision) is None
+    assert await agent.governance.evaluations.before_activation(revision, actor=CLERK) is None
     with pytest.raises(InputError, match="no eval case"):
         await agent.governance.evaluations.run(actor=CLERK)
 

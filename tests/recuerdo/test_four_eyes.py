@@ -22,12 +22,12 @@ from recuerdo.state.turn import TurnState
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.approvals import Approvals
-from recuerdo.stores.postgres.checkpoints import prune, remove_leftovers
+from recuerdo.stores.postgres.checkpoints import delete_thread, prune, remove_leftovers
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.evidence import EvidenceFilter, EvidenceLog
 from recuerdo.stores.postgres.memories import Memories, NewMemory
 from recuerdo.stores.postgres.platform import Platform
-from recuerdo.stores.postgres.roles import Roles
+from recuerdo.stores.postgres.roles import SYSTEM, Roles
 from recuerdo.stores.postgres.tool_calls import ToolCalls
 from recuerdo.stores.postgres.turns import fail_abandoned
 from tests.recuerdo.carlos import CARLOS, CONVERSATION, TENANT, House, prompt, sample
@@ -335,10 +335,32 @@ async def test_im_36_clearing_a_conversation_takes_back_what_waits_in_it(
     turn = await send(agent)
     await agent.conversations.clear(CONVERSATION, user=CARLOS)
     (found,) = await agent.governance.approvals.list(actor=SARA)
-    assert found.status == "withdrawn"
+    assert (found.status, found.decided_by) == ("withdrawn", CARLOS)
+    (piece,) = await evidence(agent, "approval_decided")
+    assert piece.data["status"] == "withdrawn"
+    entries = await agent.governance.audit.entries(actor=SARA, subject=str(found.id))
+    assert [(entry.action, entry.actor) for entry in entries] == [("approval.withdrawn", CARLOS)]
+    assert (await agent.governance.audit.verify()).fault is None
     with pytest.raises(InputError):
         await agent.resume(turn.pending, "approve", actor=SARA)
     assert said(await send(agent, "hola")) == "Hola." and broker.orders == []
+
+
+async def test_or_22_a_turn_that_cannot_go_on_asks_nobody_any_more(
+    open_agent: OpenAgent, staff: Roles, broker: Broker
+) -> None:
+    two = asks(call("place_order", symbol="AAPL"), call("place_order", "c2", symbol="TSLA"))
+    agent = await open_agent(model=model(two, "Hecho."), plan=plan(), tools=broker.tools())
+    await send(agent)
+    first, second = await agent.governance.approvals.list("pending", actor=SARA)
+    # As if the process had died before it wrote where the turn stopped.
+    await delete_thread(agent.services.database, TENANT, CONVERSATION)
+    with pytest.raises(InputError):
+        await agent.resume(first, "approve", actor=SARA)
+    left = await agent.governance.approvals.show(second.id, actor=SARA)
+    assert (left.status, left.decided_by) == ("withdrawn", SYSTEM)
+    assert await agent.governance.approvals.list("pending", actor=SARA) == []
+    assert (await agent.governance.audit.verify()).fault is None and broker.orders == []
 
 
 # What counts as an approval
@@ -366,7 +388,7 @@ async def test_or_33_a_rule_lets_pass_what_is_within_its_limits(
     agent = await open_agent(model=model(asked, "Hecho."), plan=plan(DISCOUNT), tools=broker.tools())
     turn = await send(agent)
     assert (turn.pending is None, len(broker.orders)) == (passes, int(passes))
-    entries = await agent.governance.audit.entries()
+    entries = await agent.governance.audit.entries(actor=SARA)
     of_rule = [e for e in entries if e.action == "approval.auto_approved"]
     assert [DISCOUNT.id in e.details for e in of_rule] == ([True] if passes else [])
     assert len(await evidence(agent, "auto_approved")) == int(passes)
@@ -464,6 +486,15 @@ async def test_or_22_a_call_that_is_broken_off_has_an_unknown_outcome_and_is_not
     assert (lost.tool, lost.status, lost.conversation) == ("place_order", "unknown", CONVERSATION)
     (found,) = await evidence(agent, "outcome_unknown")
     assert found.data["call"] == str(lost.id) == broker.orders[0][1]
+    desk, orders = agent.governance.approvals, list(broker.orders)
+    with pytest.raises(ScopeError):
+        await desk.settle(lost.id, "happened", actor="user-999")
+    settled = await desk.settle(str(lost.id), "happened", actor=SARA, reason="El broker lo confirma")
+    assert (settled.settled, settled.settled_by, settled.status) == ("happened", SARA, "unknown")
+    assert not await desk.unknown_outcomes(actor=SARA) and broker.orders == orders
+    for call_id in (lost.id, "nonsense"):
+        with pytest.raises(InputError, match="settled before"):
+            await desk.settle(call_id, "did_not_happen", actor=OLGA)
 
 
 async def test_or_22_a_tool_that_is_late_has_an_unknown_outcome(

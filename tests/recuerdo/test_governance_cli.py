@@ -36,6 +36,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], hou
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setenv("DATABASE_URL", house.database_url)
     monkeypatch.setenv("RECUERDO_TENANT", "t9")
+    monkeypatch.setenv("RECUERDO_ACTOR", "sara")
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
     def run_main(*arguments: str) -> Result:
@@ -185,4 +186,5 @@ def test_or_11_roles_are_listed(run: Run) -> None:
         "user": "sara",
         "role": "user",
     }
-    assert "Nobody has a role yet" in run("roles", "list", "--tenant", "t8").out
+    nobody = run("roles", "list", "--tenant", "t8")
+    assert one_line(nobody) and "recuerdo roles appoint NAME" in nobody.err

@@ -34,6 +34,7 @@ from recuerdo.state.plan import AutoApproveRule, Condition
 from recuerdo.stores.plans import load_plan
 from recuerdo.stores.postgres.evidence import EvidenceFilter, EvidenceLog
 from recuerdo.stores.postgres.hotel import Hotel, Reservation, Room
+from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.postgres.tool_calls import ToolCalls
 from tests.recuerdo.approved import approved
 from tests.recuerdo.carlos import TENANT, House, prompt
@@ -47,6 +48,7 @@ RULE = AutoApproveRule(
     id="discounts",
     tool="apply_discount",
     when=(Condition(field="discount_pct", op="<=", value=10), Condition(field="nights", op=">", value=4)),
+    arguments=("discount_pct", "nights", "reservation"),
 )
 
 
@@ -67,7 +69,7 @@ async def hotel(house: House) -> AsyncIterator[Callable[..., Any]]:
             model = ScriptedModel(replies=[*replies])
             agent = await stack.enter_async_context(house.open(plan="hotel", model=model))
             roles = agent.governance.roles
-            if not await roles.all():
+            if not await Roles(agent.services.database, TENANT, agent.services.keys).all():
                 await roles.appoint_first_owner(OLGA)
                 await roles.grant(SARA, "supervisor", actor=OLGA)
             await Hotel(agent.services.database, TENANT).load(ROOMS)
@@ -232,7 +234,8 @@ async def test_or_33_under_the_revision_with_the_rule_small_discounts_pass_and_o
     agent.services.model.replies = [None, None, discount, "Hecho."]  # type: ignore[attr-defined]
     turn = await say(agent, "Un descuento")
     assert (turn.pending is None) == passes and turn.record.revision == f"r{number}"
-    entries = [e for e in await agent.governance.audit.entries() if e.action == "approval.auto_approved"]
+    audited = await agent.governance.audit.entries(actor=SARA)
+    entries = [e for e in audited if e.action == "approval.auto_approved"]
     said = [(json.loads(e.details)["rule"], json.loads(e.details)["revision"]) for e in entries]
     assert said == ([(RULE.id, f"r{number}")] if passes else [])
     (after,) = await reservations(agent)

@@ -490,9 +490,9 @@ async def test_im_18_the_panel_and_the_governance_say_that_types_go(open_agent: 
     plans = agent.governance.plans
     await agent.governance.roles.appoint_first_owner("olga")
     first = await plans.compile(plan_with(), actor="olga")
-    assert await plans.removed_types(first) == {}
+    assert await plans.removed_types(first, actor="olga") == {}
     second = await plans.compile(changed.plan, actor="olga")
-    assert await plans.removed_types(second) == {REFUND: 3}
+    assert await plans.removed_types(second, actor="olga") == {REFUND: 3}
 
 
 BAD: Any = object()

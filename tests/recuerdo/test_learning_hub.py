@@ -17,8 +17,10 @@ from recuerdo.state.amendment import RuleAdded
 from recuerdo.state.errors import BusyError, InputError, ScopeError, SettingsError
 from recuerdo.state.plan import AutoApproveRule, Condition, Plan, Summary
 from recuerdo.stores.plans import read_autonomy
+from recuerdo.stores.plans.standing import Standing
 from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.evidence import EvidenceLog, NewEvidence
+from recuerdo.stores.postgres.memories import Memories, NewMemory
 from recuerdo.stores.postgres.retention import forget_user
 from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.postgres.sweeps import Sweeps
@@ -263,9 +265,9 @@ async def test_or_29_approved_proposal_acts_in_the_next_signed_revision_only(age
     await approve_minor(agent.services, 15)
     [proposal] = await sweep(agent)
     desk, plans = agent.governance.proposals, agent.governance.plans
-    before = (await plans.show()).revision
+    before = (await plans.show(actor=CLERK)).revision
     assert (await desk.decide(proposal.id, "approve", actor=CLERK)).status == "approved"
-    assert (await plans.show()).revision == before and before.plan.auto_approve_rules == ()
+    assert (await plans.show(actor=CLERK)).revision == before and before.plan.auto_approve_rules == ()
     after = await plans.compile(plan_of_house(), actor=CLERK)
     assert after.number == before.number + 1 and after.parent == before.sha256
     assert [rule.tool for rule in after.plan.auto_approve_rules] == [TOOL]
@@ -283,7 +285,7 @@ async def test_or_29_approved_proposal_acts_in_the_next_signed_revision_only(age
             (after.number,),
         )
     with pytest.raises(SettingsError):
-        await plans.show(after.number)
+        await plans.show(after.number, actor=CLERK)
 
 
 async def test_or_33_rule_in_force_lets_pass_what_it_says_and_nothing_more(agent: Agent) -> None:
@@ -320,6 +322,72 @@ async def test_im_48_two_compilations_at_once_include_it_once_each(agent: Agent)
     assert [len(one.plan.auto_approve_rules) for one in both] == [1, 1]
     included = (await agent.governance.proposals.show(proposal.id, actor=CLERK)).included_in
     assert included == min(one.number for one in both)
+
+
+async def test_im_48_what_is_left_out_stays_out_and_says_so_until_it_is_taken_in(agent: Agent) -> None:
+    proposal = await _approved_rule(agent)
+    plans, desk = agent.governance.plans, agent.governance.proposals
+    assert await desk.standing(proposal, actor=CLERK) == Standing(None, "taken_in", None)
+    out = await plans.compile(plan_of_house(), actor=CLERK, without=[proposal])
+    later = await plans.compile(plan_of_house(), actor=CLERK)
+    for revision in (out, later):
+        assert (revision.included, revision.excluded) == ((), (proposal,))
+    assert (await desk.show(proposal, actor=CLERK)).status == "approved"
+    assert await desk.standing(proposal, actor=CLERK) == Standing(None, "excluded", out.number)
+    again = await plans.compile(plan_of_house(), actor=CLERK, include=[proposal])
+    assert len(again.plan.auto_approve_rules) == 1 and again.excluded == ()
+    assert await desk.standing(proposal, actor=CLERK) == Standing(None, "carried", again.number)
+    await plans.activate(again.number, actor=CLERK)
+    assert await desk.standing(proposal, actor=CLERK) == Standing(again.number, "carried", again.number)
+    dropped = await plans.compile(plan_of_house(), actor=CLERK, without=[proposal])
+    wanted = Standing(again.number, "excluded", dropped.number)
+    assert await desk.standing(proposal, actor=CLERK) == wanted
+    assert (await agent.governance.audit.verify()).fault is None
+
+
+async def test_im_50_what_a_rollback_left_behind_comes_in_again_when_asked_for(agent: Agent) -> None:
+    proposal = await _approved_rule(agent)
+    plans, desk = agent.governance.plans, agent.governance.proposals
+    r3 = await plans.compile(plan_of_house(), actor=CLERK)
+    await plans.activate(r3.number, actor=CLERK)
+    await plans.rollback(actor=CLERK)
+    assert (await desk.show(proposal, actor=CLERK)).status == "included"
+    assert await desk.standing(proposal, actor=CLERK) == Standing(None, "left_behind", r3.number)
+    assert (await plans.compile(plan_of_house(), actor=CLERK)).included == ()
+    r5 = await plans.compile(plan_of_house(), actor=CLERK, include=[proposal])
+    assert r5.plan.auto_approve_rules == r3.plan.auto_approve_rules != ()
+    assert (await plans.compile(plan_of_house(), actor=CLERK)).included == r5.included
+    await plans.activate(r5.number, actor=CLERK)
+    assert len(await _rules(agent)) == 1
+    assert (await agent.governance.audit.verify()).fault is None
+
+
+@pytest.mark.parametrize("decision", ["reject", None])
+async def test_im_48_what_nobody_approved_cannot_be_taken_in(agent: Agent, decision: Any) -> None:
+    await approve_minor(agent.services, 15)
+    [proposal] = await sweep(agent)
+    desk, plans = agent.governance.proposals, agent.governance.plans
+    if decision:
+        await desk.decide(proposal.id, decision, actor=CLERK)
+    for key in (str(proposal.id), "nothing"):
+        with pytest.raises(InputError, match=rf"{key}.*These can: –"):
+            await plans.compile(plan_of_house(), actor=CLERK, include=[key])
+    assert await desk.standing(proposal.id, actor=CLERK) is None
+    # By hand in the database it is no approval either.
+    async with agent.services.database.tenant(TENANT) as connection:
+        await connection.execute(
+            "update recuerdo.proposals set status = 'included', decided_at = now(), decided_by = %s,"
+            " included_in = 1, included_at = now()",
+            (CLERK,),
+        )
+    with pytest.raises(InputError, match="audit does not hold"):
+        await plans.compile(plan_of_house(), actor=CLERK, include=[str(proposal.id)])
+
+
+async def test_or_29_a_proposal_of_another_plan_cannot_be_taken_in(agent: Agent) -> None:
+    proposal = await _approved_rule(agent)
+    with pytest.raises(InputError, match="not of this plan"):
+        await agent.governance.plans.compile(plan_of_house(name="house"), actor=CLERK, include=[proposal])
 
 
 async def test_im_48_rejected_proposal_is_never_compiled(agent: Agent) -> None:
@@ -375,7 +443,7 @@ async def test_or_30_rejected_proposal_is_archived_with_who_when_and_why(
     assert rejected.status == "rejected" and "4111" not in str(rejected.reason)
     assert await desk.list(actor=CLERK) == []
     assert [one.id for one in await desk.list(actor=CLERK, archived=True)] == [proposal.id]
-    [entry] = await agent.governance.audit.entries(subject=str(proposal.id))
+    [entry] = await agent.governance.audit.entries(subject=str(proposal.id), actor=CLERK)
     assert (entry.actor, entry.at, entry.action) == (CLERK, clock(), "proposal.rejected")
     [archived] = await desk.list(actor=CLERK, archived=True)
     assert "Prefiero verlos" in str(archived.reason)
@@ -422,6 +490,29 @@ async def test_or_34_ambiguous_run_that_a_person_ended_becomes_a_case(agent: Age
     [link] = await agent.governance.proposals.links(proposal.id, actor=CLERK)
     assert str(link.turn) == turn.id and link.approval
     assert await sweep(agent) == []
+
+
+async def test_or_34_a_case_holds_nobodys_name_and_is_what_the_supervisor_saw(agent: Agent) -> None:
+    memory = NewMemory("note", "Mi socia Nora Paz decide conmigo", "es", 1.0)
+    now = agent.services.clock()
+    await Memories(agent.services.database, TENANT).add("trading", GUEST, memory, now)
+    await agent.send("Vendo AAPL y Santander.", user=GUEST, conversation="conv-456")
+    text = "Como dijo Nora: descuento a nombre de Eva Ruiz, eva@x.example. Carlos lo sabe."
+    turn = await agent.send(text, user=GUEST, conversation="conv-456")
+    run = run_of(turn=UUID(turn.id))
+    await flag(agent.services, run)
+    await decide(agent.services, minor(1), run=run)
+    [proposal] = await sweep(agent)
+    assert proposal.change["case"]["messages"] == [
+        "Vendo AAPL y Santander.",
+        "Como dijo [persona 1]: descuento a nombre de [persona 2], [correo 1]. [persona 3] lo sabe.",
+    ]
+    await agent.governance.proposals.decide(proposal.id, "approve", actor=CLERK)
+    revision = await agent.governance.plans.compile(plan_of_house(), actor=CLERK)
+    assert revision.plan.eval_cases[0].model_dump(mode="json") == proposal.change["case"]
+    sealed = (await agent.governance.plans.show(revision.number, actor=CLERK)).sealed
+    for name in ("Carlos", "Nora", "Eva", "eva@", GUEST):
+        assert name not in sealed.document.decode() and name not in str(proposal.wording)
 
 
 async def test_or_26_case_has_input_expected_outcome_and_source_run(agent: Agent) -> None:
@@ -667,7 +758,7 @@ async def test_or_20_sweep_during_an_activation_changes_nothing_of_it(agent: Age
     revision = await plans.compile(plan_of_house(), actor=OWNER)
     found, active = await asyncio.gather(sweep(agent), plans.activate(revision.number, actor=OWNER))
     assert len(found) == 1 and active.plan.auto_approve_rules == ()
-    assert (await plans.show()).revision.sha256 == revision.sha256
+    assert (await plans.show(actor=CLERK)).revision.sha256 == revision.sha256
 
 
 async def test_or_2_hub_lists_evidence_proposals_and_decisions(agent: Agent) -> None:
@@ -731,6 +822,14 @@ def _worker(agent: Agent) -> Worker:
 
 async def _rule_suggestions(agent: Agent) -> list[Any]:
     return [one for one in await sweep(agent) if one.kind == "rule_suggestion"]
+
+
+async def _approved_rule(agent: Agent) -> str:
+    """The id of a proposal of a rule that a person has approved."""
+    await approve_minor(agent.services, 15)
+    [proposal] = await sweep(agent)
+    await agent.governance.proposals.decide(proposal.id, "approve", actor=CLERK)
+    return str(proposal.id)
 
 
 async def _rules(agent: Agent) -> Any:

@@ -8,17 +8,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from recuerdo.state.amendment import ApprovedProposal, ToolDeactivated
+from recuerdo.state.amendment import ApprovedProposal, RuleAdded, ToolDeactivated
 from recuerdo.state.errors import InputError, ScopeError, SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import Sentence
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.packs import Pack, PackFile
-from recuerdo.stores.plans import SYSTEM, PlanOffice, PlanShelf, Revision, load_plan, read_autonomy
+from recuerdo.stores.plans import PlanOffice, PlanShelf, Revision, load_plan, read_autonomy
+from recuerdo.stores.plans.merge import Changes
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import GovernanceEntry
 from recuerdo.stores.postgres.governance_held import CHANGE, change_hash
-from recuerdo.stores.postgres.roles import Roles
+from recuerdo.stores.postgres.roles import SYSTEM, Roles
 from tests.recuerdo.approved import propose
 from tests.stores.plans.conftest import NOW, TENANT, Approve
 from tests.stores.plans.test_merge import RULE, rule
@@ -33,7 +34,7 @@ async def newest(office: PlanOffice) -> GovernanceEntry:
 async def compiled(
     office: PlanOffice, draft: Plan, *approved: ApprovedProposal, actor: str = "sara"
 ) -> Revision:
-    return await office.compile_revision(draft, approved, actor=actor, at=NOW)
+    return await office.compile_revision(draft, Changes(approved), actor=actor, at=NOW)
 
 
 async def in_force(office: PlanOffice) -> int:
@@ -241,9 +242,54 @@ async def test_im_52_a_revision_without_the_rule_revokes_it(
     office: PlanOffice, draft: Plan, approve: Approve
 ) -> None:
     await compiled(office, draft, await approve(RULE.change))
-    revision = await office.compile_revision(draft, without=["discounts"], actor="sara", at=NOW)
+    revision = await office.compile_revision(draft, Changes(without=["discounts"]), actor="sara", at=NOW)
     assert revision.plan.auto_approve_rules == ()
-    assert json.loads((await newest(office)).details)["without"] == ["discounts"]
+
+
+async def test_im_48_what_was_left_out_stays_out_until_it_is_taken_in_again(
+    office: PlanOffice, draft: Plan, approve: Approve
+) -> None:
+    one = await approve(RULE.change)
+    for without in (["discounts"], (), ["discounts"]):
+        revision = await office.compile_revision(draft, Changes([one], without=without), actor="sara", at=NOW)
+        assert (revision.included, revision.excluded) == ((), (one.proposal,))
+        details = json.loads((await newest(office)).details)
+        assert (details["included"], details["excluded"]) == ([], [one.proposal])
+    for _ in range(2):
+        again = Changes([one], include=[one.proposal])
+        revision = await office.compile_revision(draft, again, actor="sara", at=NOW)
+        assert (revision.included, revision.excluded) == ((one,), ())
+        assert json.loads((await newest(office)).details)["included"] == [one.proposal]
+        assert revision.plan.auto_approve_rules == (rule(),)
+    assert (await office.audit.verify()).fault is None
+
+
+async def test_im_50_what_was_rolled_back_comes_in_again_when_it_is_asked_for(
+    office: PlanOffice, draft: Plan, approve: Approve
+) -> None:
+    one = await approve(RULE.change)
+    await compiled(office, draft)
+    await office.activate("hotel", 1, actor="sara", at=NOW)
+    await compiled(office, draft, one)
+    await office.activate("hotel", 2, actor="sara", at=NOW)
+    await office.rollback("hotel", actor="sara", at=NOW)
+    earlier = Changes(earlier=[one])
+    assert (await office.compile_revision(draft, earlier, actor="sara", at=NOW)).included == ()
+    asked = Changes(earlier=[one], include=[one.proposal])
+    r4 = await office.compile_revision(draft, asked, actor="sara", at=NOW)
+    assert (r4.label, r4.included, r4.plan.auto_approve_rules) == ("r4", (one,), (rule(),))
+
+
+async def test_or_21_what_nobody_approved_with_this_change_cannot_be_taken_in_again(
+    office: PlanOffice, draft: Plan, approve: Approve
+) -> None:
+    one = await approve(RULE.change)
+    wider = one.model_copy(update={"change": RuleAdded(rule=rule(limit=90))})
+    with pytest.raises(InputError, match="audit does not hold"):
+        await office.compile_revision(
+            draft, Changes(earlier=[wider], include=[one.proposal]), actor="sara", at=NOW
+        )
+    assert not await office.revisions()
 
 
 async def test_a_28_a_rotation_is_audited_and_old_revisions_stay_valid(

@@ -7,19 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 
 from recuerdo.state.errors import SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.stores.keys import KeyFolder, Signature
 from recuerdo.stores.plans import SealedRevision, load_plan, seal_revision, unseal_revision
 from recuerdo.stores.plans.diff import Difference, differences
+from recuerdo.stores.plans.merge import Carried
 from tests.stores.plans.conftest import NOW, TENANT
 from tests.stores.plans.test_merge import CASE, RULE, rule
 
 
-def sealed_by(keys: KeyFolder, plan: Plan) -> SealedRevision:
+def sealed_by(keys: KeyFolder, plan: Plan, *excluded: str) -> SealedRevision:
     pins = {"tarifas@aaaaaaaaaaaa": "a" * 64}
-    return seal_revision(TENANT, plan, 8, "b" * 64, (RULE,), pins, keys.signing_key("olga", NOW))
+    carried = Carried((RULE,), excluded)
+    return seal_revision(TENANT, plan, 8, "b" * 64, carried, pins, keys.signing_key("olga", NOW))
 
 
 def test_a_36_a_revision_holds_the_whole_plan(keys: KeyFolder, draft: Plan) -> None:
@@ -57,6 +60,34 @@ def altered(sealed: SealedRevision) -> SealedRevision:
 def with_its_hash(sealed: SealedRevision) -> SealedRevision:
     changed = altered(sealed)
     return replace(changed, sha256=sha256(changed.document).hexdigest())
+
+
+def test_or_29_what_was_left_out_is_signed_with_it(keys: KeyFolder, draft: Plan) -> None:
+    sealed = sealed_by(keys, draft, "p2", "p3")
+    assert json.loads(sealed.document)["excluded"] == ["p2", "p3"]
+    assert unseal_revision(sealed, keys.trusted()).excluded == ("p2", "p3")
+    added = sealed.document.replace(b'"p3"', b'"p3","p1"')
+    forged = replace(sealed, document=added, sha256=sha256(added).hexdigest())
+    with pytest.raises(SettingsError, match="signature is wrong"):
+        unseal_revision(forged, keys.trusted())
+
+
+def test_a_28_a_revision_that_leaves_nothing_out_has_the_bytes_it_always_had(
+    keys: KeyFolder, draft: Plan
+) -> None:
+    # As it was signed before revisions could leave anything out.
+    content = {
+        "format": 1,
+        "tenant": TENANT,
+        "number": 8,
+        "parent": "b" * 64,
+        "plan": draft.model_dump(mode="json"),
+        "included": [RULE.model_dump(mode="json")],
+        "packs": {"tarifas@aaaaaaaaaaaa": "a" * 64},
+    }
+    sealed = sealed_by(keys, draft)
+    assert sealed.document == rfc8785.dumps(content)
+    assert unseal_revision(sealed, keys.trusted()).excluded == ()
 
 
 FORGERIES: dict[str, tuple[Any, str]] = {

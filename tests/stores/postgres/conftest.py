@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 import pytest
 
+from recuerdo.stores.keys import KeyFolder
+from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.turns import NewMessage, NewTurn, TurnLog, TurnOutcome, Usage
 
@@ -22,6 +25,16 @@ class PlayTurn(Protocol):
 @pytest.fixture
 def log(database: Database) -> TurnLog:
     return TurnLog(database, "t1")
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> KeyFolder:
+    return KeyFolder(tmp_path / "keys")
+
+
+@pytest.fixture
+def approvals(database: Database, keys: KeyFolder) -> Approvals:
+    return Approvals(database, "t1", keys)
 
 
 @pytest.fixture

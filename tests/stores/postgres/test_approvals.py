@@ -25,12 +25,14 @@ from recuerdo.stores.postgres.evidence import (
 from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.retention import forget_user
 from recuerdo.stores.postgres.roles import Roles
-from recuerdo.stores.postgres.tool_calls import NewToolCall, ToolCalls
+from recuerdo.stores.postgres.settling import settle_call
+from recuerdo.stores.postgres.tool_calls import NewToolCall, Settled, ToolCall, ToolCalls
 from recuerdo.stores.postgres.turns import NewTurn, Reservation, TurnLog
 
 from .conftest import AT_ONCE, LEASE, NOW
 
 NewTurnBuilder = Callable[..., NewTurn]
+LATER = NOW + timedelta(hours=1)
 
 
 @pytest.fixture
@@ -180,6 +182,112 @@ async def test_or_6_requests_of_another_tenant_are_not_there(
     assert await other.list() == []
     with pytest.raises(InputError):
         await other.decide(new.id, "approve", actor="olga", at=NOW)
+
+
+async def test_or_22_what_clearing_takes_back_is_audited_and_evidence(
+    approvals: Approvals, run: Run, database: Database, keys: KeyFolder, log: TurnLog
+) -> None:
+    new, decided = asked(run), asked(run)
+    await approvals.request([new, decided])
+    await approvals.decide(decided.id, "approve", actor="sara", at=NOW)
+    await log.clear(run.conversation, run.user, approvals, LATER)
+    found = await approvals.get(new.id)
+    assert (found.status, found.decided_by, found.decided_at) == ("withdrawn", run.user, LATER)
+    assert (await approvals.get(decided.id)).status == "approved"
+    audit = GovernanceAudit(database, "t1", keys)
+    (entry,) = await audit.entries(subject=str(new.id))
+    assert (entry.actor, entry.action, entry.before, entry.at) == (
+        run.user,
+        "approval.withdrawn",
+        "pending",
+        LATER,
+    )
+    pieces = await EvidenceLog(database, "t1").list(LATER, EvidenceFilter(kinds=("approval_decided",)))
+    (piece,) = [one for one in pieces if one.data["approval"] == str(new.id)]
+    assert (piece.data["status"], piece.data["actor"]) == ("withdrawn", run.user)
+    assert (await audit.verify()).fault is None
+
+
+async def test_or_22_clearing_that_fails_takes_nothing_back(
+    approvals: Approvals, run: Run, log: TurnLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = asked(run)
+    await approvals.request([new])
+
+    async def fails(*_: Any) -> None:
+        raise RuntimeError("the chain cannot be written")
+
+    monkeypatch.setattr(GovernanceAudit, "append", fails)
+    with pytest.raises(RuntimeError):
+        await log.clear(run.conversation, run.user, approvals, NOW)
+    assert (await approvals.get(new.id)).status == "pending"
+    assert await log.messages(run.conversation, run.user)
+
+
+async def test_im_43_what_waited_of_a_forgotten_user_stands_in_the_audit_as_taken_back(
+    approvals: Approvals, run: Run, database: Database, keys: KeyFolder
+) -> None:
+    new = asked(run)
+    await approvals.request([new])
+    await forget_user(database, "t1", str(run.user), NOW, approvals=approvals)
+    assert not await approvals.of([new.id])
+    audit = GovernanceAudit(database, "t1", keys)
+    (entry,) = await audit.entries(subject=str(new.id))
+    assert entry.action == "approval.withdrawn" and (await audit.verify()).fault is None
+
+
+# Settling
+
+
+@pytest.fixture
+async def lost(run: Run, log: TurnLog, database: Database) -> UUID:
+    """A call of a turn that broke off: nobody knows whether it took effect."""
+    new = NewToolCall(uuid4(), run, "place_order", "foreign", NOW)
+    await ToolCalls(database, "t1").claim(new)
+    await log.fail(run.turn, NOW, "gone")
+    return new.id
+
+
+@pytest.mark.parametrize("outcome", ["happened", "did_not_happen"])
+async def test_or_22_an_unknown_outcome_is_settled_once_audited_and_evidence(
+    approvals: Approvals, lost: UUID, run: Run, database: Database, keys: KeyFolder, outcome: Settled
+) -> None:
+    calls, audit = ToolCalls(database, "t1"), GovernanceAudit(database, "t1", keys)
+    both = [
+        settle_call(database, "t1", keys, lost, outcome, actor=actor, at=NOW, reason="clave: hunter2secret")
+        for actor in ("sara", "olga")
+    ]
+    ended = await asyncio.gather(*both, return_exceptions=True)
+    assert len([one for one in ended if isinstance(one, InputError)]) == 1
+    (settled,) = [one for one in ended if isinstance(one, ToolCall)]
+    assert (settled.settled, settled.settled_at, settled.status) == (outcome, NOW, "unknown")
+    assert not await calls.unknown()
+    (entry,) = await audit.entries(subject=str(lost))
+    assert (entry.action, entry.actor) == ("call.settled", settled.settled_by)
+    assert (entry.before, entry.after) == ("unknown", outcome) and "reason_sha256" in entry.details
+    (piece,) = await EvidenceLog(database, "t1").list(NOW, EvidenceFilter(kinds=("outcome_settled",)))
+    assert (piece.data["call"], piece.data["settled"], piece.turn) == (str(lost), outcome, run.turn)
+    assert "hunter2" not in str(piece.data) and (await audit.verify()).fault is None
+    # It runs nothing, and lets nothing run again.
+    before = await calls.claim(NewToolCall(lost, run, "place_order", "foreign", NOW))
+    assert before == settled
+
+
+async def test_or_22_what_is_no_unknown_outcome_is_not_settled(
+    approvals: Approvals, lost: UUID, run: Run, database: Database, keys: KeyFolder
+) -> None:
+    done = NewToolCall(uuid4(), run, "place_order", "foreign", NOW)
+    calls = ToolCalls(database, "t1")
+    await calls.claim(done)
+    for call_id in (done.id, uuid4()):
+        with pytest.raises(InputError, match=str(call_id)):
+            await settle_call(database, "t1", keys, call_id, "happened", actor="sara", at=NOW)
+    with pytest.raises(InputError, match="perhaps"):
+        await settle_call(database, "t1", keys, lost, "perhaps", actor="sara", at=NOW)  # type: ignore[arg-type]
+    for actor in ("ana", "user-123", "nobody"):
+        with pytest.raises(ScopeError):
+            await settle_call(database, "t1", keys, lost, "happened", actor=actor, at=NOW)
+    assert [one.id for one in await calls.unknown()] == [lost]
 
 
 # The ledger

@@ -13,12 +13,18 @@ from recuerdo.state.plan import Plan, read_plan
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.packs import Pack, PackFile
 from recuerdo.stores.plans import PlanOffice
+from recuerdo.stores.plans.merge import Changes
 from recuerdo.stores.postgres.approvals import Approvals, NewApproval
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.evidence import Run
 from recuerdo.stores.postgres.proposals import Proposals
 from recuerdo.stores.postgres.roles import Roles
+from recuerdo.stores.postgres.settling import settle_call
+from recuerdo.stores.postgres.tool_calls import NewToolCall, ToolCalls
+from recuerdo.stores.postgres.turns import NewTurn, TurnLog
 from tests.recuerdo.approved import approved, propose
+
+from .conftest import AT_ONCE, LEASE
 
 NOW = datetime(2025, 12, 5, 10, 0, tzinfo=UTC)
 OFF = ToolDeactivated(tool="get_quote")
@@ -45,7 +51,7 @@ async def office(database: Database, tmp_path: Path) -> PlanOffice:
     await office.activate("hotel", 1, actor="sara", at=NOW)
     proposals = Proposals(database, "t1", keys)
     one = await approved(database, keys, "t1", "hotel", OFF, actor="sara", at=NOW)
-    await office.compile_revision(hotel(), [one], actor="sara", at=NOW, also=proposals.included)
+    await office.compile_revision(hotel(), Changes([one]), actor="sara", at=NOW, also=proposals.included)
     await office.activate("hotel", 2, actor="sara", at=NOW)
     await office.stop("hotel", all_tools=True, actor="sara", at=NOW)
     async with database.tenant("t1") as connection:
@@ -56,12 +62,32 @@ async def office(database: Database, tmp_path: Path) -> PlanOffice:
         asked = NewApproval(uuid4(), Run(uuid4(), "c", "hotel", "leo", "hotel", 2), "pay", {"sum": 5}, NOW)
         await approvals.request([asked])
         await approvals.decide(asked.id, decision, actor="sara", at=NOW)  # type: ignore[arg-type]
+    run = Run(uuid4(), "c", "hotel", "leo", "hotel", 2)
+    taken_back, waits = (NewApproval(uuid4(), run, "pay", {"sum": 5}, NOW) for _ in range(2))
+    await approvals.request([taken_back, waits])
+    await approvals.decide(taken_back.id, "reject", actor="leo", at=NOW)
+    await unknown_calls(database, keys)
     return office
+
+
+async def unknown_calls(database: Database, keys: KeyFolder) -> None:
+    """Two calls whose outcome nobody knew; one of them was settled."""
+    log, turn = TurnLog(database, "t1"), uuid4()
+    new = NewTurn(turn, "c", "hotel", "leo", None, "live", NOW, "es", "m-1", "Hola")
+    await log.begin(new, lease=LEASE, wait=AT_ONCE)
+    calls = [
+        NewToolCall(uuid4(), Run(turn, "c", "hotel", "leo", "hotel", 2), "pay", "foreign", NOW)
+        for _ in range(2)
+    ]
+    for call in calls:
+        await ToolCalls(database, "t1").claim(call)
+    await log.fail(turn, NOW, "gone")
+    await settle_call(database, "t1", keys, calls[0].id, "happened", actor="sara", at=NOW)
 
 
 async def test_or_12_what_was_done_by_the_book_is_whole(office: PlanOffice) -> None:
     found = await office.audit.verify()
-    assert (found.fault, found.subject) == (None, None) and found.entries == 12
+    assert (found.fault, found.subject) == (None, None) and found.entries == 14
 
 
 # What the tenant's own rights in the database allow.
@@ -83,6 +109,17 @@ BY_THE_TENANT = {
     "rejection made an approval": "update recuerdo.approvals set status = 'approved' where status = 'rejected'",
     "approval of another": "update recuerdo.approvals set decided_by = 'olga' where status = 'approved'",
     "decision taken back": "update recuerdo.approvals set status = 'pending', decided_at = null, decided_by = null",
+    "request taken back": "update recuerdo.approvals set status = 'withdrawn', decided_at = now(),"
+    " decided_by = 'leo' where status = 'pending'",
+    "taken back by another": "update recuerdo.approvals set decided_by = 'olga' where status = 'withdrawn'",
+    "approval made a withdrawal": "update recuerdo.approvals set status = 'withdrawn' where status = 'approved'",
+    "outcome settled": "update recuerdo.tool_calls set settled = 'happened', settled_at = now(),"
+    " settled_by = 'sara' where settled is null",
+    "outcome changed": "update recuerdo.tool_calls set settled = 'did_not_happen' where settled = 'happened'",
+    "outcome open again": "update recuerdo.tool_calls set settled = null, settled_at = null, settled_by = null"
+    " where settled = 'happened'",
+    "evidence of a withdrawal deleted": "delete from recuerdo.evidence where kind = 'approval_decided'"
+    " and data ->> 'status' = 'withdrawn'",
     "reversal put in": "update recuerdo.approvals set reversed_at = now(), reversed_by = 'sara'"
     " where status = 'approved'",
     "evidence deleted": "delete from recuerdo.evidence where kind = 'approval_decided'"

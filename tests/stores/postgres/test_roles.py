@@ -8,11 +8,9 @@ import pytest
 
 from recuerdo.state.errors import InputError, ScopeError
 from recuerdo.stores.keys import KeyFolder
-from recuerdo.stores.plans import SYSTEM
-from recuerdo.stores.postgres.approvals import AUTO
 from recuerdo.stores.postgres.audit import read_audit
 from recuerdo.stores.postgres.database import Database
-from recuerdo.stores.postgres.roles import Roles
+from recuerdo.stores.postgres.roles import AUTO_APPROVE, SYSTEM, Roles
 
 NOW = datetime(2025, 12, 5, tzinfo=UTC)
 
@@ -91,7 +89,8 @@ async def test_bad_input_is_refused(roles: Roles) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [SYSTEM, AUTO, "Recuerdo", " sofia", "sofia ", "so\u200bfia", "so\u202efia", "sofi\u0301a"]
+    "name",
+    [SYSTEM, AUTO_APPROVE, "Recuerdo", " sofia", "sofia ", "so\u200bfia", "so\u202efia", "sofi\u0301a"],
 )
 async def test_or_11_nobody_decides_under_a_name_that_passes_for_another(roles: Roles, name: str) -> None:
     with pytest.raises(InputError):
