@@ -2,47 +2,63 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from itertools import count
 
 import psycopg
 import pytest
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from recuerdo.stores.postgres.checkpoints import open_saver
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.embedded import EmbeddedServer
+from tests.databases import Databases
 
 TEMPLATE = "recuerdo_template"
-_numbers = count(1)
+# What a power cut would spoil is made anew by the next run.
+UNSAFE_AND_FAST = ("fsync", "synchronous_commit", "full_page_writes")
 
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Connection string of a running server."""
     server = EmbeddedServer(tmp_path_factory.mktemp("postgres"))
-    yield server.start()
+    conninfo = server.start()
+    _run(conninfo, *(f"alter system set {name} = off" for name in UNSAFE_AND_FAST), "select pg_reload_conf()")
+    yield conninfo
     server.stop()
 
 
 @pytest.fixture(scope="session")
 def database_template(postgres_server: str) -> str:
     """Name of a database with the schema and LangGraph's tables in place, to copy from."""
-    _run(postgres_server, sql.SQL("create database {}").format(sql.Identifier(TEMPLATE)))
+    _run(postgres_server, f"create database {TEMPLATE}")
     asyncio.run(_fill(make_conninfo(postgres_server, dbname=TEMPLATE)))
     return TEMPLATE
 
 
+@pytest.fixture(scope="session")
+def databases(postgres_server: str, database_template: str) -> Databases:
+    """Migrated databases to lend."""
+    return Databases(postgres_server, database_template)
+
+
+@pytest.fixture(scope="session")
+def empty_databases(postgres_server: str) -> Databases:
+    """Databases without anything in them to lend."""
+    return Databases(postgres_server, "template1")
+
+
 @pytest.fixture
-def empty_database_url(postgres_server: str) -> Iterator[str]:
+def empty_database_url(empty_databases: Databases) -> Iterator[str]:
     """Connection string of a database without anything in it."""
-    yield from _new_database(postgres_server, "template1")
+    with empty_databases.lent() as conninfo:
+        yield conninfo
 
 
 @pytest.fixture
-def database_url(postgres_server: str, database_template: str) -> Iterator[str]:
+def database_url(databases: Databases) -> Iterator[str]:
     """Connection string of a migrated database that only this test uses."""
-    yield from _new_database(postgres_server, database_template)
+    with databases.lent() as conninfo:
+        yield conninfo
 
 
 @pytest.fixture
@@ -53,19 +69,10 @@ async def database(database_url: str) -> AsyncIterator[Database]:
     await database.close()
 
 
-def _new_database(server: str, template: str) -> Iterator[str]:
-    name = f"test_{next(_numbers)}"
-    _run(
-        server,
-        sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(template)),
-    )
-    yield make_conninfo(server, dbname=name)
-    _run(server, sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-
-def _run(server: str, statement: sql.Composed) -> None:
+def _run(server: str, *statements: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(statement)
+        for statement in statements:
+            connection.execute(statement.encode())
 
 
 async def _fill(conninfo: str) -> None:

@@ -29,6 +29,7 @@ from recuerdo.stores.postgres.retention import forget_user, tables_of_users
 from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.recall.search import Recall
 from recuerdo.stores.worker import index_waiting
+from tests.databases import Databases
 
 NOW = datetime(2025, 12, 5, 16, 30, tzinfo=UTC)
 LATER = NOW + timedelta(days=1)
@@ -49,11 +50,12 @@ class Embedder:
 
 
 @pytest.fixture
-async def empty(empty_database_url: str) -> AsyncIterator[Database]:
+async def empty(databases: Databases) -> AsyncIterator[Database]:
     """An installation without anything in it."""
-    database = await Database.open(empty_database_url)
-    yield database
-    await database.close()
+    with databases.lent() as conninfo:
+        database = await Database.open(conninfo)
+        yield database
+        await database.close()
 
 
 async def fill(database: Database, tenant: str, user: str = "garcia") -> list[UUID]:
