@@ -18,6 +18,7 @@ from recuerdo.agent import Agent
 from recuerdo.graph.services import events_job
 from recuerdo.nodes.extract_events import EventReader
 from recuerdo.nodes.extract_events.answer import TOOL
+from recuerdo.nodes.extract_events.protocol import READ
 from recuerdo.nodes.extract_events.run import TRIES
 from recuerdo.state.errors import BusyError, InputError, ModelError
 from recuerdo.state.key_events import EventFilter, KeyEvent, Owner
@@ -293,6 +294,15 @@ async def test_c_16_neither_the_model_nor_the_event_sees_a_card_number(open_agen
     assert "4111" not in str(model.asked[0]["messages"])
     (event,) = await all_of(agent)
     assert "dos veces" in event.summary and "4111" not in repr(event)
+
+
+async def test_c_16_an_account_number_where_the_reading_ends_is_not_cut_in_two(open_agent: OpenAgent) -> None:
+    model = supporting()
+    agent = await open_agent(model=model, plan=plan_with())
+    await say(agent, "Me cobraron dos veces. ".ljust(READ - 6, ".") + " ES9121000418450200051332")
+    await agent.events.extract("S1")
+    read = str(model.asked[0]["messages"])
+    assert "dos veces" in read and "ES912" not in read
 
 
 async def test_la_26_without_a_model_the_rules_read_both_languages(open_agent: OpenAgent) -> None:
