@@ -7,6 +7,7 @@ from functools import cache
 from recuerdo.stores.sensitive.vocabulary import Candidate, words
 
 _LEAST_DIGITS = 3
+_CENTS = re.compile(r"[.,]\d{1,2}$")
 # A bare number that may be a year is taken for one.
 _YEAR = re.compile(r"(?:19[5-9]|20[0-4])\d")
 # A multiplier without its number, as after figures.
@@ -14,6 +15,7 @@ _NO_AMOUNT = re.compile(
     r"mil millones|^(?:a |an )?(?:millon(?:es)?|million|thousand|hundred|grand|k|lucas|palos)$"
 )
 _LOOSE_END = re.compile(r"(?: (?:y|and|an?|una?))+$")
+_PRICE_REACH = 40
 _PRICE_BEFORE = re.compile(
     r"(?<!\w)(?:a|at|@|por|for|from|desde|en|in at|paying|pague|pagando|costo|precio(?: de)?)"
     r"(?: (?:un|an?|precio|promedio|medio|average|price|cost|de|of|unos|about|like|como|around))*[ :]{0,2}$|@ ?$"
@@ -39,10 +41,10 @@ def amounts(folded_text: str, cased_text: str) -> Iterator[Candidate]:
 
 
 def _shaped(match: re.Match[str], folded_text: str, cased_text: str) -> Iterator[Candidate]:
-    start, end = match.span()
-    at = _PRICE_BEFORE.search(folded_text[max(0, start - 40) : start]) is not None
     if _is_beyond_a_user(match):
         return
+    start, end = match.span()
+    at = _stands_as_a_price(folded_text[max(0, start - _PRICE_REACH) : start])
     if _is_quantity(match, folded_text, cased_text):
         yield Candidate(start, end, "quantity")
     elif match["percent"]:
@@ -59,6 +61,12 @@ def _shaped(match: re.Match[str], folded_text: str, cased_text: str) -> Iterator
         yield Candidate(start, end, "price")
 
 
+def _stands_as_a_price(before: str) -> bool:
+    """Whether a number after ``before`` is a price by the words that lead to it, which end with a letter or an @."""
+    last = before.rstrip(" :\n")[-1:]
+    return (last == "@" or last.isalpha()) and _PRICE_BEFORE.search(before) is not None
+
+
 def _is_beyond_a_user(match: re.Match[str]) -> bool:
     """Hundreds of millions and more are a company's or a country's."""
     times = match["times"] or ""
@@ -73,7 +81,7 @@ def _is_quantity(match: re.Match[str], folded_text: str, cased_text: str) -> boo
 
 
 def _is_large(digits: str) -> bool:
-    return len(re.split(r"[.,]\d{1,2}$", digits)[0].replace(".", "").replace(",", "")) >= _LEAST_DIGITS
+    return len(_CENTS.sub("", digits).replace(".", "").replace(",", "")) >= _LEAST_DIGITS
 
 
 @cache

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from stdnum import iban, luhn
+from stdnum import iban
 from stdnum.ar import cbu, cuit
 from stdnum.br import cnpj, cpf
 from stdnum.cl import rut
@@ -18,8 +18,6 @@ Check = Callable[[str], bool]
 _DATE = re.compile(
     r"(?:19|20)\d\d[-/. ]\d\d?[-/. ]\d\d?|\d\d?[-/. ]\d\d?[-/. ](?:19|20)\d\d|(?:19|20)\d\d ?- ?(?:19|20)\d\d"
 )
-_CARD_START = re.compile(r"[2-6]")
-_CLABE_WEIGHTS = (3, 7, 1)
 _WITH_UNIT = re.compile(r"[-+$€£#]?\d[\d.,:/-]*(?:[a-z]{1,4}|%)?|[$€£#@]\w+", re.IGNORECASE)
 # Things that have a sign or a digit in their name: S&P500, 2FA, M&A, covid-19, iOS18.
 _NAMED = re.compile(
@@ -33,19 +31,6 @@ _LEAST_CHANGES = 4
 def digits_of(text: str) -> str:
     """The decimal digits of ``text``."""
     return "".join(filter(str.isdigit, text))
-
-
-def is_card(digits: str) -> bool:
-    """13 to 19 digits of a card's issuer range that pass Luhn."""
-    return 13 <= len(digits) <= 19 and _CARD_START.match(digits) is not None and bool(luhn.is_valid(digits))
-
-
-def is_clabe(digits: str) -> bool:
-    """18 digits whose last is the Mexican bank account's check digit."""
-    if len(digits) != 18:
-        return False
-    total = sum(int(digit) * _CLABE_WEIGHTS[place % 3] % 10 for place, digit in enumerate(digits[:17]))
-    return (10 - total % 10) % 10 == int(digits[17])
 
 
 def is_no_date(text: str) -> bool:

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from recuerdo.state.tables import read_table
 from recuerdo.stores.sensitive.vocabulary import (
@@ -65,13 +65,22 @@ class Cue:
     void: bool = False
 
 
-@dataclass(frozen=True)
-class Opinion:
+class Opinion(NamedTuple):
     """A candidate, the kind that the nearest cue gives it, and what else is said, as names of features."""
 
     candidate: Candidate
     kind: Kind | None
     said: frozenset[str]
+
+
+class _Around(NamedTuple):
+    """The cues around a candidate within its sentence and the longest reach, the nearest first."""
+
+    before: Sequence[Cue]
+    after: Sequence[Cue]
+
+
+_NOTHING = _Around((), ())
 
 
 class Decider:
@@ -81,6 +90,7 @@ class Decider:
         """Find the cues of a text in its folded and its accented form."""
         self._text = folded_text
         self._boundaries = _boundaries(folded_text)
+        self._reach = max(entry.reach for entry in load_entries())
         cues = _found_cues(folded_text, plain_text)
         self._by_end = sorted(cues, key=lambda cue: (cue.end, -cue.start, -cue.entry.rank))
         self._ends = [cue.end for cue in self._by_end]
@@ -91,57 +101,48 @@ class Decider:
         """Each candidate in order, the kind that the nearest cue gives it, and the names of the cues around it."""
         last_amount, last_quantity = -1, -1
         for one in sorted(candidates, key=lambda one: (one.start, one.end)):
-            kind = self._kind(one, last_amount)
-            if kind is None and one.shape == "price" and self._is_price_of(one, last_quantity):
+            around = self._around(one)
+            kind = self._kind(one, around, last_amount)
+            if kind is None and one.shape == "price" and _is_price_of(one, around, last_quantity):
                 kind = "holding"
             if one.shape in _AMOUNTS:
                 last_amount = one.end
             if kind is not None and one.shape in ("quantity", "small", "large"):
                 last_quantity = one.end
             verdict = [f"{one.shape}kind={kind}"] if kind else []
-            said = frozenset([*verdict, *self._names(one)])
+            said = frozenset([*verdict, *_names(one, around)])
             yield Opinion(Candidate(one.start, self._end(one, kind), one.shape), kind, said)
 
-    def _names(self, one: Candidate) -> Iterator[str]:
-        """The cues around a candidate: all in reach, and the nearest one by its rank."""
+    def _around(self, one: Candidate) -> _Around:
+        first, last = one.start - self._reach, one.end + self._reach
+        before = self._by_end[bisect_left(self._ends, first) : bisect_right(self._ends, one.start)]
+        after = self._by_start[bisect_left(self._starts, one.end) : bisect_right(self._starts, last)]
+        if not before and not after:
+            # As in the most part of a pasted table.
+            return _NOTHING
         start, end = self._sentence(one)
-        before = [cue for cue in self._before(one.start, start) if one.start - cue.end <= _LISTED_REACH]
-        after = [cue for cue in self._after(one.end, end) if cue.start - one.end <= _LISTED_REACH]
-        for side, cues in (("<", before), (">", after)):
-            for place, cue in enumerate(cues[:_LISTED]):
-                name = f"{cue.entry.name}{'?' if cue.void else ''}"
-                yield f"cue{side}{name}"
-                if not place:
-                    yield f"cue{side}{side}{name}"
+        return _Around(
+            [cue for cue in reversed(before) if cue.start >= start], [cue for cue in after if cue.end <= end]
+        )
 
     def _end(self, one: Candidate, kind: Kind | None) -> int:
         """Where what is taken out ends: what is earned or owed goes with its period, "a month"."""
         period = _period().match(self._text, one.end) if kind == "amount_held" else None
         return period.end() if period else one.end
 
-    def _kind(self, one: Candidate, last_amount: int) -> Kind | None:
-        speaks, kind = self._said_before(one, last_amount)
+    def _kind(self, one: Candidate, around: _Around, last_amount: int) -> Kind | None:
+        speaks, kind = self._said_before(one, around, last_amount)
         if kind is None:
-            kind = self._said_after(one, firm=speaks)
+            kind = _said_after(one, around, firm=speaks)
         return kind
 
-    def _said_before(self, one: Candidate, last_amount: int) -> tuple[bool, Kind | None]:
-        sentence, _ = self._sentence(one)
-        for cue in self._before(one.start, sentence):
+    def _said_before(self, one: Candidate, around: _Around, last_amount: int) -> tuple[bool, Kind | None]:
+        for cue in around.before:
             if one.shape in cue.entry.before and one.start - cue.end <= cue.entry.reach:
-                if self._is_used_up(cue, one, last_amount) or (cue.entry.weak and self._is_a_price(one)):
+                if self._is_used_up(cue, one, last_amount) or (cue.entry.weak and _is_a_price(one, around)):
                     continue
                 return True, None if cue.void else cue.entry.before[one.shape]
         return False, None
-
-    def _is_a_price(self, one: Candidate) -> bool:
-        """What no weak cue may take: an amount after "at", or before "a share" and what else says so."""
-        _, sentence = self._sentence(one)
-        return one.at or any(
-            one.shape in cue.entry.after and cue.entry.after[one.shape] is None
-            for cue in self._after(one.end, sentence)
-            if cue.start - one.end <= cue.entry.reach
-        )
 
     def _is_used_up(self, cue: Cue, one: Candidate, last_amount: int) -> bool:
         """A verb speaks of the amount that follows, and of those that are joined to it."""
@@ -149,44 +150,50 @@ class Decider:
             return False
         return cue.entry.verb and _COORDINATED.fullmatch(self._text, last_amount, one.start) is None
 
-    def _said_after(self, one: Candidate, *, firm: bool) -> Kind | None:
-        _, sentence = self._sentence(one)
-        for cue in self._after(one.end, sentence):
-            if firm and not cue.entry.firm:
-                continue
-            if one.shape in cue.entry.after and cue.start - one.end <= cue.entry.reach:
-                return cue.entry.after[one.shape]
-        return None
-
-    def _is_price_of(self, one: Candidate, last_quantity: int) -> bool:
-        """The price of the holding that was named just before: "20 acciones de TSLA a 250"."""
-        if not 0 <= one.start - last_quantity <= _PRICE_REACH or last_quantity < 0:
-            return False
-        between = self._before(one.start, max(last_quantity, self._sentence(one)[0]))
-        return all(cue.entry.before.get("price", "holding") is not None for cue in between)
-
-    def _before(self, place: int, limit: int) -> Iterator[Cue]:
-        for index in range(bisect_right(self._ends, place) - 1, -1, -1):
-            cue = self._by_end[index]
-            if place - cue.end > _longest_reach():
-                return
-            if cue.start >= limit:
-                yield cue
-
-    def _after(self, place: int, limit: int) -> Iterator[Cue]:
-        for index in range(bisect_left(self._starts, place), len(self._by_start)):
-            cue = self._by_start[index]
-            if cue.start - place > _longest_reach():
-                return
-            if cue.end <= limit:
-                yield cue
-
     def _sentence(self, one: Candidate) -> tuple[int, int]:
         """Where the sentence of a candidate begins and ends."""
         index = bisect_right(self._boundaries, one.start)
         start = self._boundaries[index - 1] if index else 0
         following = bisect_left(self._boundaries, one.end)
         return start, self._boundaries[following] if following < len(self._boundaries) else len(self._text)
+
+
+def _names(one: Candidate, around: _Around) -> Iterator[str]:
+    """The cues around a candidate: all in reach, and the nearest one by its rank."""
+    before = [cue for cue in around.before if one.start - cue.end <= _LISTED_REACH]
+    after = [cue for cue in around.after if cue.start - one.end <= _LISTED_REACH]
+    for side, cues in (("<", before), (">", after)):
+        for place, cue in enumerate(cues[:_LISTED]):
+            name = f"{cue.entry.name}{'?' if cue.void else ''}"
+            yield f"cue{side}{name}"
+            if not place:
+                yield f"cue{side}{side}{name}"
+
+
+def _said_after(one: Candidate, around: _Around, *, firm: bool) -> Kind | None:
+    for cue in around.after:
+        if firm and not cue.entry.firm:
+            continue
+        if one.shape in cue.entry.after and cue.start - one.end <= cue.entry.reach:
+            return cue.entry.after[one.shape]
+    return None
+
+
+def _is_a_price(one: Candidate, around: _Around) -> bool:
+    """What no weak cue may take: an amount after "at", or before "a share" and what else says so."""
+    return one.at or any(
+        one.shape in cue.entry.after and cue.entry.after[one.shape] is None
+        for cue in around.after
+        if cue.start - one.end <= cue.entry.reach
+    )
+
+
+def _is_price_of(one: Candidate, around: _Around, last_quantity: int) -> bool:
+    """The price of the holding that was named just before: "20 acciones de TSLA a 250"."""
+    if not 0 <= one.start - last_quantity <= _PRICE_REACH or last_quantity < 0:
+        return False
+    between = (cue for cue in around.before if cue.start >= last_quantity)
+    return all(cue.entry.before.get("price", "holding") is not None for cue in between)
 
 
 def _boundaries(text: str) -> list[int]:
@@ -234,11 +241,6 @@ def load_entries() -> tuple[Entry, ...]:
 @cache
 def _period() -> re.Pattern[str]:
     return re.compile(rf" ?{words('period')}(?!\w)")
-
-
-@cache
-def _longest_reach() -> int:
-    return max(entry.reach for entry in load_entries())
 
 
 def _entry(rank: int, row: Mapping[str, Any]) -> Entry:

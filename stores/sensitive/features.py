@@ -135,7 +135,7 @@ class Context:
             yield "signed"
         if any(map(str.isupper, text)):
             yield "upper"
-        yield f"f={_form(text)[:_FORM]}"
+        yield f"f={_form(text[:_FORM])}"
         yield from self._tickers(group)
         if group.shapes & _WORD_SHAPES:
             yield from self._inner(group)

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from recuerdo.state.tables import read_table
 
@@ -31,8 +30,7 @@ _PIECE = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|.", re.DOTALL)
 _PLAIN_START = re.compile(r"[a-z](?![?*+{])")
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A part of the text that may be sensitive, and what it looks like; ``at``: as a price stands, after "at"."""
 
     start: int

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recuerdo.stores.sensitive import MASK, find_sensitive, redact
-from recuerdo.stores.sensitive.checks import is_clabe
+from recuerdo.stores.sensitive.checked_row import CheckedRow
 from recuerdo.stores.sensitive.cues import load_entries
 from recuerdo.stores.sensitive.rules import load_rules
 from recuerdo.stores.sensitive.vocabulary import KINDS
@@ -246,8 +246,8 @@ def test_rf_33_a_mask_is_no_secret(text: str) -> None:
 
 @pytest.mark.parametrize("account", ["032180000118359719", "002010077777777771"])
 def test_clabe_check_digit(account: str) -> None:
-    assert is_clabe(account)
-    assert not is_clabe(account[:-1] + str((int(account[-1]) + 1) % 10))
+    assert CheckedRow(account).is_clabe(0)
+    assert not CheckedRow(account[:-1] + str((int(account[-1]) + 1) % 10)).is_clabe(0)
 
 
 def test_every_rule_names_a_value_and_every_kind_has_a_way_to_be_found() -> None:
