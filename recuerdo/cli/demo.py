@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def demo(
-    name: Annotated[Literal["trading", "hotel", "events"], typer.Argument(help="Which demo.")] = "trading",
+    name: Annotated[
+        Literal["trading", "hotel", "events", "memory"], typer.Argument(help="Which demo.")
+    ] = "trading",
     then_chat: Annotated[bool, typer.Option(help="Stay as a chat afterwards, on a terminal.")] = False,
 ) -> None:
     """Play scripted scenarios in a tenant of their own; shows what went into each prompt."""
@@ -26,6 +28,11 @@ def demo(
         from recuerdo.cli.demo_events import show_events
 
         show_events()
+        return
+    if name == "memory":
+        from recuerdo.cli.demo_memory import show_memory
+
+        show_memory()
         return
     out().print(plain_text(say("demo_starts"), "dim"))
     from recuerdo.demo.player import play_trading

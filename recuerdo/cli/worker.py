@@ -23,7 +23,7 @@ def worker() -> None:
 
 
 async def _work() -> None:
-    from recuerdo.demo.clock import DEMO_TENANT
+    from recuerdo.demo.clock import ON_A_CLOCK_OF_THEIR_OWN
     from recuerdo.graph.learning import learning_job
     from recuerdo.graph.services import Parts, events_job, open_services
     from recuerdo.stores.settings import Settings
@@ -38,17 +38,15 @@ async def _work() -> None:
         if unavailable := services.index.unavailable:
             complain(unavailable)
         note("worker_running")
-        # The demo lives on a clock of its own: by ours, what it remembers has expired.
-        spared = (DEMO_TENANT,)
         worker = Worker(
             services.database,
             services.index,
             services.embedder,
             services.clock,
-            spared=spared,
+            spared=ON_A_CLOCK_OF_THEIR_OWN,
             jobs=[
-                events_job(services, spared=spared),
-                learning_job(services, spared=spared),
+                events_job(services, spared=ON_A_CLOCK_OF_THEIR_OWN),
+                learning_job(services, spared=ON_A_CLOCK_OF_THEIR_OWN),
             ],
         )
         await worker.run(stop)

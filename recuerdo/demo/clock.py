@@ -1,4 +1,4 @@
-"""The demo's tenant and its clock: the scenes play in December 2025, and so does whoever looks at them later."""
+"""The demos' tenants and their clock: the scenes play in December 2025, and so does whoever looks at them later."""
 
 import time
 from collections.abc import Callable
@@ -7,6 +7,10 @@ from datetime import datetime, timedelta
 from recuerdo.demo.scenes import load_script
 
 DEMO_TENANT = "demo"
+MEMORY_TENANT = "demo-memory"
+
+ON_A_CLOCK_OF_THEIR_OWN = (DEMO_TENANT, MEMORY_TENANT)
+"""Tenants whose dates are not ours: by our clock, what they remember has expired."""
 
 
 def running_from(start: datetime) -> Callable[[], datetime]:

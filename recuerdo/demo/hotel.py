@@ -91,6 +91,13 @@ class Proposed:
 
 
 @dataclass(frozen=True)
+class Agreed:
+    """Somebody has approved the proposal: it acts with the next revision."""
+
+    actor: str
+
+
+@dataclass(frozen=True)
 class InForce:
     """A signed revision was put in force."""
 
@@ -114,6 +121,7 @@ HotelEvent = (
     | HotelAnswered
     | Kept
     | Proposed
+    | Agreed
     | InForce
     | Stopped
 )
@@ -150,7 +158,7 @@ def _learn(agent: Agent, model: ScriptedReceptionist, script: HotelScript) -> It
     for proposal in agent.run_sync(governance.proposals.sweep(actor=chief)):
         yield Proposed(proposal)
         agent.run_sync(governance.proposals.decide(proposal.id, "approve", actor=chief))
-        yield Decided(Decides(actor=chief, decision="approve"))
+        yield Agreed(chief)
     yield HotelSceneBegan(titles.revision)
     revision = agent.run_sync(governance.plans.compile(PLAN, actor=chief))
     yield InForce(agent.run_sync(governance.plans.activate(revision.number, actor=chief)), chief)
@@ -191,7 +199,7 @@ class _Desk:
 
 
 def _prepare(agent: Agent, script: HotelScript) -> None:
-    """Rooms, people and the memory; those of an earlier run stay, its reservations go."""
+    """Rooms and people; those of an earlier run stay, its reservations and its memory go."""
     hotel = Hotel(agent.services.database, HOTEL_TENANT)
     rooms = [Room(**{**room, "price": Decimal(room["price"])}) for room in script.rooms]
     agent.run_sync(hotel.load(rooms))
@@ -203,6 +211,14 @@ def _prepare(agent: Agent, script: HotelScript) -> None:
     if script.supervisor not in known:
         agent.run_sync(roles.grant(script.supervisor, "supervisor", actor=script.owner))
     _undo_earlier(agent, script)
+    _remember(agent, script)
+
+
+def _remember(agent: Agent, script: HotelScript) -> None:
+    """Anew: the conflict of one memory with a rule is evidence once."""
+    for earlier in agent.run_sync(agent.memory.list(user=script.user)):
+        if earlier.text == script.remembers:
+            agent.run_sync(agent.memory.forget(earlier.id, user=script.user))
     agent.run_sync(agent.memory.remember(script.remembers, user=script.user))
 
 
