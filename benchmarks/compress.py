@@ -24,7 +24,7 @@ from recuerdo.demo.sample import load_sample
 from recuerdo.graph.turn import TurnContext
 from recuerdo.nodes.build_context.history import Past, history_blocks, present_blocks
 from recuerdo.nodes.build_context.role import role_blocks
-from recuerdo.nodes.build_prompt import build_prompt
+from recuerdo.nodes.build_prompt.node import build_prompt
 from recuerdo.nodes.call import Call, Caller
 from recuerdo.nodes.check_tokens import check_tokens
 from recuerdo.nodes.compress import compress

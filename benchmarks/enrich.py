@@ -22,7 +22,7 @@ import recuerdo
 from benchmarks._same_answer import SameAnswer
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.sample import load_sample
-from recuerdo.nodes.build_context import build_context
+from recuerdo.nodes.build_context.node import build_context
 from recuerdo.nodes.call import Call, Caller
 from recuerdo.nodes.services import Services
 from recuerdo.state.turn import TurnInfo, TurnState, Work

@@ -11,16 +11,16 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from recuerdo.nodes.build_context import build_context
-from recuerdo.nodes.build_prompt import build_prompt
+from recuerdo.nodes.build_context.node import build_context
+from recuerdo.nodes.build_prompt.node import build_prompt
 from recuerdo.nodes.call import Call, Caller
-from recuerdo.nodes.call_llm import after_model, call_llm
+from recuerdo.nodes.call_llm.node import after_model, call_llm
 from recuerdo.nodes.check_tokens import after_check, check_tokens
 from recuerdo.nodes.compress import compress
-from recuerdo.nodes.receive import after_receive, receive
-from recuerdo.nodes.run_tools import run_tools
+from recuerdo.nodes.receive.node import after_receive, receive
+from recuerdo.nodes.run_tools.node import run_tools
 from recuerdo.nodes.services import Services
-from recuerdo.nodes.update_memory import update_memory
+from recuerdo.nodes.update_memory.node import update_memory
 from recuerdo.state.errors import InputError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
