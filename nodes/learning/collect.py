@@ -60,10 +60,7 @@ async def collect(state: LearningState, services: Services) -> LearningState:
         tenant=window.tenant,
         now=window.now.isoformat(),
         evidence=evidence,
-        approved=[
-            ApprovedTool(plan=one.plan, tool=one.tool, approved=one.approved, decided=one.decided)
-            for one in approved
-        ],
+        approved=[ApprovedTool(plan=one.plan, tool=one.tool, approved=one.approved) for one in approved],
         idle=[idle for name in plans for idle in await _idle_tools(name, window, services)],
         ambiguous=[
             await _ambiguous(run, said, known[run.user]) for run, said in zip(runs, spoken, strict=True)
@@ -126,8 +123,10 @@ async def _ambiguous(run: AmbiguousRun, said: list[str], known: Known) -> Ambigu
     """The run with the user's words, without sensitive data and what names a person; where they are gone, with what
     the evidence has.
     """
-    texts = [text[:_MESSAGE_CHARACTERS].strip() for text in said or [run.message or ""]]
-    messages = await asyncio.to_thread(without_people, await without_sensitive(texts), known)
+    filtered = await without_sensitive(said or [run.message or ""])
+    messages = await asyncio.to_thread(without_people, filtered, known)
+    # Cut last: of a card or a name that is cut in two nothing would tell what it was.
+    texts = [text[:_MESSAGE_CHARACTERS].strip() for text in messages]
     return AmbiguousTurn(
         plan=run.plan,
         revision=run.revision,
@@ -136,7 +135,7 @@ async def _ambiguous(run: AmbiguousRun, said: list[str], known: Known) -> Ambigu
         approval=str(run.approval),
         at=run.at.isoformat(),
         user=run.user,
-        messages=[text for text in messages if text],
+        messages=[text for text in texts if text],
         called=run.called or [],
         refused=run.refused or [],
     )

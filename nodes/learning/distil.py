@@ -1,12 +1,13 @@
 """Step 2 of a sweep: what the evidence says (OR-31 to OR-36). Pieces are read in batches and not kept."""
 
 import asyncio
-from collections.abc import Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 
-from recuerdo.nodes.learning.collect import PERIOD, window_of
+from recuerdo.nodes.learning.collect import window_of
 from recuerdo.nodes.learning.in_force import plan_in_force
-from recuerdo.nodes.learning.limits import ApprovedTypes, Limits, change_id, without_objections
+from recuerdo.nodes.learning.limits import ApprovedTypes, Limits, change_id, let_pass, without_objections
 from recuerdo.nodes.learning.wording import ask_for_case, ask_for_deactivation, ask_for_rule
 from recuerdo.nodes.services import Services
 from recuerdo.state import limits
@@ -16,10 +17,17 @@ from recuerdo.state.learning import AmbiguousTurn, ApprovedTool, Finding, IdleTo
 from recuerdo.state.plan import AutoApproveRule, EvalCase, Expectation
 from recuerdo.state.sentences import Sentence
 from recuerdo.stores.postgres.database import Connection
-from recuerdo.stores.postgres.learning_evidence import Window, approved_arguments, objected_arguments
+from recuerdo.stores.postgres.learning_evidence import (
+    Window,
+    approved_arguments,
+    decided_arguments,
+    decided_requests,
+    objected_arguments,
+)
 from recuerdo.stores.postgres.proposals import ProposalKind
 
-_MONTH_DAYS = 30
+_DAY = timedelta(days=1)
+_MONTH = timedelta(days=30)
 
 
 async def distil(state: LearningState, services: Services) -> LearningState:
@@ -42,7 +50,8 @@ async def _rules(tool: ApprovedTool, window: Window, services: Services) -> list
     rules = found.plan.auto_approve_rules
     async with services.database.tenant(window.tenant, snapshot=True) as connection:
         standing = await _limits(connection, tool, window, rules)
-    return [_rule(one, tool, found.number) for one in standing]
+        effects = await _effects(connection, tool, window, standing)
+    return [_rule(one, effects[one.rule.id], tool, found.number) for one in standing]
 
 
 async def _limits(
@@ -59,14 +68,32 @@ async def _limits(
     return found
 
 
-def _rule(found: Limits, tool: ApprovedTool, revision: int | None) -> Finding:
-    """The estimate: how many of the requests of the period would not have waited."""
-    effect = {
-        "requests_decided": tool["decided"],
-        "would_have_passed": found.calls,
-        "share": round(found.calls / max(tool["decided"], 1), 3),
-        "per_month": round(found.calls / PERIOD.days * _MONTH_DAYS, 1),
+async def _effects(
+    connection: Connection, tool: ApprovedTool, window: Window, found: Sequence[Limits]
+) -> Mapping[str, dict[str, float]]:
+    """The estimate for each rule, by its id: how many of all the requests that people decided in the period would not
+    have waited, those too that another proposal rests on (IM-55). ``per_month`` is what that comes to in 30 days: the
+    time from the first of those decisions until now counts, a day at least.
+    """
+    if not found:
+        return {}
+    place = (connection, window, tool["plan"], tool["tool"])
+    decided, passed = await decided_requests(*place), Counter[str]()
+    async for batch in decided_arguments(*place):
+        passed += await asyncio.to_thread(let_pass, found, batch)
+    time = max(window.now - (decided.first or window.now), _DAY)
+    return {
+        one.rule.id: {
+            "requests_decided": decided.requests,
+            "would_have_passed": passed[one.rule.id],
+            "share": round(passed[one.rule.id] / max(decided.requests, 1), 3),
+            "per_month": round(passed[one.rule.id] * (_MONTH / time), 1),
+        }
+        for one in found
     }
+
+
+def _rule(found: Limits, effect: dict[str, float], tool: ApprovedTool, revision: int | None) -> Finding:
     change = RuleAdded(rule=found.rule)
     wording = ask_for_rule(found)
     return _finding("rule_suggestion", tool["plan"], revision, found.subject, change, wording, effect)

@@ -3,14 +3,16 @@
 Calls of one *type* have the same numbers among their arguments, and the same values of those texts that repeat: a kind
 of discount is part of the type. They give the same arguments too, and a rule lets no call pass that gives others. A
 rule holds the greatest or the least number that was seen, whichever the field's name says is the greater matter, or
-both when it says nothing. What no condition can look at, such as an account that is another each time, makes a rule
-impossible, unless its name says that it only tells one call from another.
+both when it says nothing or numbers below 0 were seen: the greatest alone would let none of those pass. What no
+condition can look at, such as an account that is another each time, makes a rule impossible, unless its name says
+that it only tells one call from another.
 
 It is fed in batches, so that memory does not grow with the evidence.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -166,6 +168,15 @@ def without_objections(found: Sequence[Limits], batch: Sequence[str]) -> list[Li
     return standing
 
 
+def let_pass(found: Sequence[Limits], batch: Sequence[str]) -> Counter[str]:
+    """How many of these calls each rule lets pass, by the rule's id. Their arguments are JSON texts. Takes a while:
+    off the event loop.
+    """
+    calls = [json.loads(text) for text in batch]
+    rules = [one.rule for one in found]
+    return Counter(rule.id for rule in rules for arguments in calls if rule.allows(rule.tool, arguments))
+
+
 def _is_limit(value: object, name: str) -> TypeGuard[Number]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -203,7 +214,7 @@ def _conditions(name: str, seen: _Range) -> list[Condition]:
     most = _condition(name, "<=", seen.high)
     least = _condition(name, ">", seen.low - 1) if seen.whole else _condition(name, ">=", seen.low)
     match field_of(name).limit:
-        case "at_most":
+        case "at_most" if seen.low >= 0:
             return [most]
         case "at_least":
             return [least]

@@ -16,6 +16,7 @@ from recuerdo.state.amendment import Amendment, RuleAdded
 from recuerdo.state.learning import AmbiguousTurn, Finding, LearningState
 from recuerdo.state.sentences import Sentence
 from recuerdo.stores.postgres.database import Connection
+from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.learning_evidence import Window
 from recuerdo.stores.postgres.proposal_links import tie_approved, tie_each, tie_one, tie_uses
 from recuerdo.stores.postgres.proposals import (
@@ -54,7 +55,10 @@ async def _propose(finding: Finding, window: Window, services: Services) -> UUID
         tie = _tie(finding, change, window)
         if "ambiguous" in finding and await join_proposal(connection, window.tenant, new, tie):
             return None
-        return await make_proposal(connection, window.tenant, new, tie, at=window.now, least=least)
+        audit = GovernanceAudit(services.database, window.tenant, services.keys)
+        return await make_proposal(
+            connection, window.tenant, new, tie, audit=audit, at=window.now, least=least
+        )
 
 
 async def _least(connection: Connection, new: NewProposal, window: Window) -> int:

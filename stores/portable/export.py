@@ -13,7 +13,8 @@ from psycopg.rows import DictRow
 from psycopg.sql import SQL, Identifier
 
 from recuerdo.state.errors import InputError
-from recuerdo.state.sentences import load_sentences
+from recuerdo.state.os_errors import system_reason
+from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.memory_store.namespaces import encode_label
 from recuerdo.stores.portable.tables import FORMAT, TABLES, Column, PortableTable, as_text, columns, select
 from recuerdo.stores.postgres.checkpoints import summaries_of
@@ -170,5 +171,5 @@ def _plain(row: DictRow) -> dict[str, Any]:
     }
 
 
-def _reason(error: OSError | sqlite3.OperationalError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+def _reason(error: OSError | sqlite3.OperationalError) -> Sentence | str:
+    return system_reason(error) if isinstance(error, OSError) else str(error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from psycopg.errors import DataError, IntegrityError, ProgramLimitExceeded
 from psycopg.sql import SQL, Composed, Identifier, Placeholder
@@ -20,7 +21,9 @@ from recuerdo.stores.portable.rows import check_row, derived_of_item, derived_of
 from recuerdo.stores.portable.tables import FORMAT, TABLES, Column, PortableTable, Unfit, columns, plain_json
 from recuerdo.stores.postgres.audit import Change, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.memories.rows import clean_metadata
+from recuerdo.stores.postgres.publishing import audit_imported
 from recuerdo.stores.postgres.roles import role_of, roles_of
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import storable_json, without_sensitive
@@ -42,30 +45,50 @@ class Imported:
     unpublished: int
 
 
-async def import_tenant(database: Database, tenant: str, path: Path, actor: str, now: datetime) -> Imported:
+async def import_tenant(
+    database: Database,
+    tenant: str,
+    path: Path,
+    actor: str,
+    now: datetime,
+    *,
+    audit: GovernanceAudit | None = None,
+) -> Imported:
     """Write a tenant's ``memory.db`` into ``tenant``: all of it, or nothing (OR-6).
 
     Rows that are there already stay as they are. Vectors wait for the index; nothing is embedded again.
     Where the tenant has roles, a published fact stays so only when ``actor`` may publish (OR-11); else it is
     a confirmed one with its 90 days. Where it has none, as in an empty installation, the file is believed: who
-    imports is who sets up. Raises ScopeError, and InputError for a file that is no such export,
-    was altered into something that cannot be, or whose ids belong to another tenant of this database.
+    imports is who sets up. With ``audit`` the chain says what came in as published.
+
+    Raises ScopeError, and InputError for a file that is no such export, was altered into something that cannot be,
+    or whose ids belong to another tenant of this database.
     """
     require_scope(tenant=tenant, actor=actor)
     file = await asyncio.to_thread(_open, path)
     with closing(file):
-        return await _Import(database, tenant, path, actor, now).run(file)
+        return await _Import(database, tenant, path, actor, now, audit).run(file)
 
 
 class _Import:
     """One import under way."""
 
-    def __init__(self, database: Database, tenant: str, path: Path, actor: str, now: datetime) -> None:
+    def __init__(
+        self,
+        database: Database,
+        tenant: str,
+        path: Path,
+        actor: str,
+        now: datetime,
+        audit: GovernanceAudit | None,
+    ) -> None:
         self._database = database
         self._tenant = tenant
         self._path = path
         self._actor = actor
         self._now = now
+        self._audit = audit
+        self._published: list[UUID] = []
         self._keeps_published = True
         self._present = 0
         self._unpublished = 0
@@ -74,6 +97,9 @@ class _Import:
         self._keeps_published = await self._may_publish()
         async with self._database.tenant(self._tenant) as connection:
             written = {table.name: await self._copy(connection, table, file) for table in TABLES}
+            if self._audit and self._published:
+                published, actor = self._published, self._actor
+                await audit_imported(connection, self._tenant, self._audit, published, actor, self._now)
         return Imported(written, self._present, self._unpublished)
 
     async def _may_publish(self) -> bool:
@@ -152,6 +178,8 @@ class _Import:
             else:
                 self._present += 1
                 await self._check_own(connection, table, row)
+        if table.name == "user_memory":
+            self._published += [row["id"] for row in written if row["status"] == "published"]
         changes = [change for row in written if (change := _change(table, row)) is not None]
         await write_audit(connection, self._tenant, self._actor, self._now, changes)
         return len(written)

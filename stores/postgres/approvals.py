@@ -7,8 +7,7 @@ decision is audited and is evidence.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
-from typing import Any, Literal, LiteralString, get_args
+from typing import Any, Literal, LiteralString, NoReturn, get_args
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -21,6 +20,7 @@ from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.evidence import EvidenceKind, NewEvidence, Run, write_evidence
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
 from recuerdo.stores.postgres.instants import require_aware
+from recuerdo.stores.postgres.marks import REQUEST_MARK, reason_mark, request_mark
 from recuerdo.stores.postgres.roles import AUTO_APPROVE, SUPERVISING, require_role, same_person
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import storable_json, without_sensitive
@@ -30,7 +30,7 @@ _sentences = load_sentences(__package__, "approvals_sentences.yaml")
 ApprovalStatus = Literal["pending", "approved", "rejected", "withdrawn", "auto_approved"]
 Decision = Literal["approve", "reject"]
 
-_REASON_CHARACTERS = 1000
+_REASON_READ, _REASON_CHARACTERS = 50_000, 1000
 
 _COLUMNS: LiteralString = (
     "id, tool, arguments, status, rule, turn_id as turn, conversation, assistant, user_id as user, plan, revision,"
@@ -50,6 +50,19 @@ update recuerdo.approvals set status = 'withdrawn', decided_at = %(at)s, decided
 where tenant = %(tenant)s and status = 'pending'
     and (conversation = %(conversation)s or user_id = %(user)s or turn_id = %(turn)s)
 returning {_COLUMNS}
+"""
+
+
+_NOT_GONE_ON: LiteralString = """
+and status in ('approved', 'rejected', 'withdrawn')
+and exists (
+    select from recuerdo.turns t where t.tenant = approvals.tenant and t.id = turn_id and t.status = 'waiting'
+)
+and not exists (
+    select from recuerdo.approvals a
+    where a.tenant = approvals.tenant and a.turn_id = approvals.turn_id and a.status = 'pending'
+)
+order by decided_at desc, id limit %(limit)s
 """
 
 
@@ -108,20 +121,18 @@ class Approvals:
         self._audit = GovernanceAudit(database, tenant, keys)
 
     async def request(self, asked: Sequence[NewApproval]) -> None:
-        """Write requests; one that is there already stays as it is. Those with a rule pass, audited.
+        """Write requests, audited; one that is there already stays as it is. Those with a rule pass.
 
         While one of them waits for a person its turn waits too, and gives up the conversation's lease.
         """
         async with self._database.tenant(self._tenant) as connection:
-            for new in asked:
-                await self._write(connection, new)
+            written = [new for new in asked if await self._write(connection, new)]
             waiting = {new.run.turn for new in asked if new.rule is None}
             for turn in waiting:
                 await _let_wait(connection, self._tenant, turn)
             # The audit comes last: from there on its chain waits for this transaction.
-            for new in asked:
-                if new.rule is not None:
-                    await self._audit.append(connection, _passed(new, new.rule))
+            for new in written:
+                await self._audit.append(connection, _asked(new))
 
     async def decide(
         self, approval_id: UUID, decision: Decision, *, actor: str, at: datetime, reason: str | None = None
@@ -129,7 +140,7 @@ class Approvals:
         """Decide a request, once. A rejection by who made the request takes it back, with any role.
 
         Raises:
-            InputError: there is no such request or decision, or it was decided before.
+            InputError: there is no such request or decision, it was decided before, or is not the one that was made.
             ScopeError: the actor made the request himself, or is neither supervisor nor owner.
         """
         require_scope(actor=actor)
@@ -138,12 +149,14 @@ class Approvals:
             raise InputError(_sentences("decision_unknown", decision=str(decision)[:40]))
         kept = await kept_reason(reason)
         async with self._database.tenant(self._tenant) as connection:
-            before = await self._one(connection, approval_id, lock=" for update")
+            before = await self._seen(connection, approval_id, actor, lock=" for update")
             status = await self._status_after(connection, before, decision, actor)
             if before.status != "pending":
                 raise InputError(
                     _sentences("approval_decided", id=approval_id, status=_sentences(f"is_{before.status}"))
                 )
+            if decision == "approve" and await self._is_noted(connection, before, "requested") is False:
+                raise InputError(_sentences("approval_altered", id=approval_id))
             await connection.execute(
                 "update recuerdo.approvals set status = %s, decided_at = %s, decided_by = %s, reason = %s"
                 " where tenant = %s and id = %s",
@@ -220,6 +233,20 @@ class Approvals:
         async with self._database.tenant(self._tenant) as connection:
             return await self._one(connection, approval_id)
 
+    async def seen(self, approval_id: UUID, *, actor: str) -> Approval:
+        """One request, for a supervisor or owner, or who made it.
+
+        Raises ScopeError for anybody else, whether or not there is such a request; else InputError when there is none.
+        """
+        require_scope(actor=actor)
+        async with self._database.tenant(self._tenant) as connection:
+            return await self._seen(connection, approval_id, actor)
+
+    async def altered(self, passing: Sequence[Approval]) -> set[UUID]:
+        """Those of these requests that are not what the audit says was asked for and let pass."""
+        async with self._database.tenant(self._tenant) as connection:
+            return {one.id for one in passing if not await self._is_noted(connection, one, one.status)}
+
     async def of(self, ids: Sequence[UUID]) -> dict[UUID, Approval]:
         """Those of these calls that there are requests of."""
         found = await self._select("and id = any(%(ids)s)", {"ids": list(ids)})
@@ -239,7 +266,14 @@ class Approvals:
             {"status": status, "limit": limit, "offset": offset},
         )
 
-    async def _write(self, connection: Connection, new: NewApproval) -> None:
+    async def not_gone_on(self, *, limit: int = 100) -> Sequence[Approval]:
+        """Requests that people decided and whose turn waits all the same, for nobody: no process has gone on with it
+        yet. The last decided first.
+        """
+        return await self._select(_NOT_GONE_ON, {"limit": limit})
+
+    async def _write(self, connection: Connection, new: NewApproval) -> bool:
+        """Write one, with its evidence; False when it is there already."""
         cursor = await connection.execute(
             _INSERT,
             {
@@ -259,12 +293,41 @@ class Approvals:
             made = await self._one(connection, new.id)
             kind: EvidenceKind = "approval_requested" if new.rule is None else "auto_approved"
             await self._note(connection, made, kind, new.at, new.run.user)
+        return bool(cursor.rowcount)
+
+    async def _seen(
+        self, connection: Connection, approval_id: UUID, actor: str, lock: Literal["", " for update"] = ""
+    ) -> Approval:
+        """One request, for whoever may know of it: nobody else learns which there are."""
+        found = await self._find(connection, approval_id, lock)
+        if found is None or actor != found.user:
+            await require_role(connection, self._tenant, actor, SUPERVISING)
+        return found or _unknown(approval_id)
+
+    async def _is_noted(
+        self, connection: Connection, approval: Approval, action: Literal["requested"] | ApprovalStatus
+    ) -> bool | None:
+        """Whether the audit says of a request what its row says; None when it says nothing of that action.
+
+        An entry from before requests had marks only says that the action was taken.
+        """
+        act, subject = f"approval.{action}", str(approval.id)
+        cursor = await connection.execute(
+            "select bool_or(details like %s) as marked from recuerdo.governance_audit"
+            " where tenant = %s and subject = %s and action = %s",
+            (f'%"{REQUEST_MARK}"%', self._tenant, subject, act),
+        )
+        row = await cursor.fetchone()
+        if row is None or row["marked"] is None:
+            return None
+        said = request_mark(approval.id, approval.tool, approval.arguments, approval.run)
+        return await self._audit.holds(connection, act, subject, said if row["marked"] else {})
 
     async def _status_after(
         self, connection: Connection, before: Approval, decision: Decision, actor: str
     ) -> ApprovalStatus:
         """What a decision makes of a request, if the actor may take it."""
-        if actor != before.user or decision == "approve":
+        if decision == "approve":
             await require_role(connection, self._tenant, actor, SUPERVISING)
         if not same_person(actor, before.user):
             return "approved" if decision == "approve" else "rejected"
@@ -294,15 +357,17 @@ class Approvals:
     async def _one(
         self, connection: Connection, approval_id: UUID, lock: Literal["", " for update"] = ""
     ) -> Approval:
+        return await self._find(connection, approval_id, lock) or _unknown(approval_id)
+
+    async def _find(
+        self, connection: Connection, approval_id: UUID, lock: Literal["", " for update"]
+    ) -> Approval | None:
         cursor = connection.cursor(row_factory=class_row(Approval))
         await cursor.execute(
             f"select {_COLUMNS} from recuerdo.approvals where tenant = %s and id = %s{lock}",
             (self._tenant, approval_id),
         )
-        found = await cursor.fetchone()
-        if found is None:
-            raise InputError(_sentences("approval_unknown", id=approval_id))
-        return found
+        return await cursor.fetchone()
 
     async def _select(self, which: LiteralString, values: dict[str, Any]) -> Sequence[Approval]:
         async with self._database.tenant(self._tenant) as connection:
@@ -328,15 +393,23 @@ async def _let_wait(connection: Connection, tenant: str, turn: UUID) -> None:
     )
 
 
-def _passed(new: NewApproval, rule: str) -> AuditAct:
-    return AuditAct(
-        at=new.at,
-        actor=AUTO_APPROVE,
-        action="approval.auto_approved",
-        subject=str(new.id),
-        after="auto_approved",
-        details={**run_details(new.tool, new.run), "rule": rule},
-    )
+def _unknown(approval_id: UUID) -> NoReturn:
+    raise InputError(_sentences("approval_unknown", id=approval_id))
+
+
+def _asked(new: NewApproval) -> AuditAct:
+    """That a call was asked for, or (``rule``) let pass."""
+    details = {
+        **run_details(new.tool, new.run),
+        **request_mark(new.id, new.tool, new.arguments, new.run),
+    }
+    subject = str(new.id)
+    if new.rule is not None:
+        details = {**details, "rule": new.rule}
+        action, after = "approval.auto_approved", "auto_approved"
+        return AuditAct(new.at, AUTO_APPROVE, action, subject, after=after, details=details)
+    actor = new.run.user or new.run.conversation
+    return AuditAct(new.at, actor, "approval.requested", subject, after="pending", details=details)
 
 
 def _act(
@@ -351,6 +424,7 @@ def _act(
         after=action,
         details={
             **run_details(approval.tool, approval.run),
+            **request_mark(approval.id, approval.tool, approval.arguments, approval.run),
             **reason_mark(str(approval.id), reason or approval.reason),
         },
     )
@@ -358,16 +432,8 @@ def _act(
 
 async def kept_reason(reason: str | None) -> str | None:
     """A reason as it is kept: not endless, and without sensitive data (C-16)."""
-    return str(await without_sensitive(reason[:_REASON_CHARACTERS])) if reason else None
-
-
-def reason_mark(subject: str, reason: str | None) -> dict[str, str]:
-    """What the audit holds of a reason: it cannot be changed, so a person who is named in the reason must not stand
-    there. The hash says whether the reason beside the decision is still the one that was given.
-    """
-    if not reason:
-        return {}
-    return {"reason_sha256": sha256(f"{subject}\x1f{reason}".encode()).hexdigest()}
+    # Filtered before it is cut: of a number that is cut in two the filter knows neither half.
+    return str(await without_sensitive(reason[:_REASON_READ]))[:_REASON_CHARACTERS] if reason else None
 
 
 def run_details(tool: str, run: Run) -> dict[str, str]:

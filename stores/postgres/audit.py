@@ -120,10 +120,21 @@ async def content_hash(connection: Connection, tenant: str, text: str) -> bytes:
         "insert into recuerdo.audit_keys (tenant, key) values (%s, %s) on conflict do nothing",
         (tenant, secrets.token_bytes(_KEY_BYTES)),
     )
+    key = await key_of(connection, tenant)
+    assert key is not None, "just written, or there before"
+    return hash_with(key, text)
+
+
+async def key_of(connection: Connection, tenant: str) -> bytes | None:
+    """The tenant's key of content hashes; None before its first use."""
     cursor = await connection.execute("select key from recuerdo.audit_keys where tenant = %s", (tenant,))
     row = await cursor.fetchone()
-    assert row is not None, "just written, or there before"
-    return hmac.new(row["key"], text.encode(), hashlib.sha256).digest()
+    return bytes(row["key"]) if row else None
+
+
+def hash_with(key: bytes, text: str) -> bytes:
+    """The content hash of ``text`` with the tenant's key: 32 bytes."""
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
 
 async def delete_with_audit(

@@ -11,7 +11,10 @@ from uuid import UUID, uuid4
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from recuerdo.stores.postgres.database import Database
+from recuerdo.stores.keys import KeyFolder
+from recuerdo.stores.postgres.database import Connection, Database
+from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
+from recuerdo.stores.postgres.held.plans import TRIAL, TRIAL_HASH
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import storable, storable_json
@@ -53,17 +56,18 @@ class EvalRun:
 
 
 class EvalRuns:
-    """The runs of one tenant."""
+    """The runs of one tenant. ``keys`` holds the key of the audit."""
 
-    def __init__(self, database: Database, tenant: str) -> None:
+    def __init__(self, database: Database, tenant: str, keys: KeyFolder) -> None:
         require_scope(tenant=tenant)
         self._database = database
         self._tenant = tenant
+        self._audit = GovernanceAudit(database, tenant, keys)
 
     async def add(
         self, tried: TriedPlan, results: Sequence[CaseResult], *, actor: str, at: datetime
     ) -> EvalRun:
-        """Keep what came of every case."""
+        """Keep what came of every case, audited: it is what people go by when they put a revision in force."""
         require_scope(actor=actor)
         require_aware(at)
         run = EvalRun(uuid4(), tried, at, actor, tuple(results))
@@ -86,7 +90,23 @@ class EvalRuns:
                         actor,
                     ),
                 )
+            await self._note(connection, run)
         return run
+
+    async def _note(self, connection: Connection, run: EvalRun) -> None:
+        values = {"tenant": self._tenant, "run": run.id}
+        row = await (await connection.execute(TRIAL_HASH, values)).fetchone()
+        assert row is not None, "an aggregate has one row"
+        tried = run.tried
+        details = {
+            "run": str(run.id),
+            "revision": f"r{tried.revision}" if tried.revision is not None else "draft",
+            "cases": len(run.results),
+            "failed": len(run.failed),
+            TRIAL: row["hash"],
+        }
+        act = AuditAct(run.at, run.actor, "plan.tried", tried.plan, after=tried.sha256, details=details)
+        await self._audit.append(connection, act)
 
     async def newest(self, plan: str, sha256: str) -> EvalRun | None:
         """The newest run of exactly this revision or draft; None: it was never tried."""

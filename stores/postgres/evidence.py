@@ -36,8 +36,11 @@ EvidenceKind = Literal[
 EVIDENCE_KEPT = timedelta(days=180)
 """How long evidence is kept (A-30)."""
 
-_NOWHERE = "-"
-"""The conversation of evidence whose user was forgotten."""
+_SUMMER = timedelta(hours=2)
+"""By how much two spans of so many days may differ where clocks are changed for the summer."""
+
+NOWHERE = "-"
+"""The conversation of what is kept of a user who was forgotten."""
 
 LONG_NUMBER, _LONGEST_NUMBER = 10**9, 10**40
 """From here on a number may be that of a card or an account; below it is an amount."""
@@ -131,7 +134,7 @@ async def write_evidence(connection: Connection, tenant: str, pieces: Sequence[N
             {
                 **vars(piece.run),
                 "tenant": tenant,
-                "id": uuid5(NAMESPACE_URL, "\x1f".join((tenant, piece.kind, piece.subject))),
+                "id": evidence_id(tenant, piece.kind, piece.subject),
                 "kind": piece.kind,
                 "at": piece.at,
                 "tool": piece.tool,
@@ -139,6 +142,11 @@ async def write_evidence(connection: Connection, tenant: str, pieces: Sequence[N
                 "expires_at": piece.at + EVIDENCE_KEPT,
             },
         )
+
+
+def evidence_id(tenant: str, kind: EvidenceKind, subject: str) -> UUID:
+    """The id of the one piece of that kind and subject."""
+    return uuid5(NAMESPACE_URL, "\x1f".join((tenant, kind, subject)))
 
 
 async def _filtered(data: Mapping[str, Any]) -> Any:
@@ -223,8 +231,27 @@ async def keep_objections(connection: Connection, tenant: str, user: str) -> Non
     Neither run nor conversation, person or reason stays; of the arguments only numbers, yes or no, and those texts
     that other users gave too.
     """
-    values = {"tenant": tenant, "user": user, "mask": MASK, "nowhere": _NOWHERE}
+    values = {"tenant": tenant, "user": user, "mask": MASK, "nowhere": NOWHERE}
     await connection.execute(_OBJECTIONS, values)
+
+
+# How far it went is noted, for a verification of the audit: what is older may be gone, or blank.
+_DELETE_EXPIRED: LiteralString = """
+with blank as (
+    update recuerdo.approvals set arguments = '{}', reason = null
+    where decided_at <= %(oldest)s and (arguments <> '{}' or reason is not null){ours} returning tenant
+), ended as (
+    update recuerdo.tool_calls set result = null
+    where ended_at <= %(oldest)s and result is not null{ours}
+), gone as (
+    delete from recuerdo.evidence where expires_at <= %(now)s{ours} returning tenant
+), noted as (
+    insert into recuerdo.evidence_horizons as known (tenant, at)
+    select tenant, %(horizon)s from gone union select tenant, %(horizon)s from blank
+    on conflict (tenant) do update set at = greatest(known.at, excluded.at)
+)
+select count(*) as pieces from gone
+"""
 
 
 async def delete_expired_evidence(
@@ -233,25 +260,21 @@ async def delete_expired_evidence(
     """Delete what has expired, of one tenant or (None) of every one but the spared. Returns how many pieces.
 
     What decided requests and calls that ended held, is kept as long and goes too: who decided what and when stays,
-    as the audit says it.
+    as the audit says it. How far it went stays too: a clock that goes back makes nothing missing.
     """
     require_aware(now)
-    values = {"now": now, "oldest": now - EVIDENCE_KEPT, "tenant": tenant, "spared": list(spared)}
+    oldest = now - EVIDENCE_KEPT
+    values = {
+        "now": now,
+        "oldest": oldest,
+        "horizon": oldest + _SUMMER,
+        "tenant": tenant,
+        "spared": list(spared),
+    }
     ours: LiteralString = (
         " and (%(tenant)s::text is null or tenant = %(tenant)s) and tenant <> all(%(spared)s)"
     )
     async with database.operator() as connection:
-        await connection.execute(
-            "update recuerdo.approvals set arguments = '{}', reason = null"
-            f" where decided_at <= %(oldest)s and (arguments <> '{{}}' or reason is not null){ours}",
-            values,
-        )
-        await connection.execute(
-            "update recuerdo.tool_calls set result = null"
-            f" where ended_at <= %(oldest)s and result is not null{ours}",
-            values,
-        )
-        cursor = await connection.execute(
-            f"delete from recuerdo.evidence where expires_at <= %(now)s{ours}", values
-        )
-        return cursor.rowcount
+        cursor = await connection.execute(_DELETE_EXPIRED.replace("{ours}", ours), values)
+        row = await cursor.fetchone()
+        return int(row["pieces"]) if row else 0

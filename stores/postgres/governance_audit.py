@@ -15,14 +15,17 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Literal, Self
 
-from psycopg import AsyncCursor
+from psycopg import AsyncCursor, DataError
+from psycopg.errors import UniqueViolation
 from psycopg.rows import class_row, tuple_row
 
 from recuerdo.state.errors import InputError, SettingsError, StoreError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.postgres.database import Connection, Database
-from recuerdo.stores.postgres.governance_held import CHANGE, change_hash, find_unaudited
+from recuerdo.stores.postgres.governance_held import find_unaudited
+from recuerdo.stores.postgres.held.evidence import evidence_marks
+from recuerdo.stores.postgres.held.proposals import proposal_marks, read_json
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.sensitive import redact
@@ -37,6 +40,10 @@ ends was changed; the noted entry is not there; the chain was made with another 
 entries say."""
 
 _COLUMNS = "number, at, actor, action, subject, before, after, details, hash"
+# An instant that was put in by hand may be none that can be read: it is null then.
+_READABLE = _COLUMNS.replace(
+    " at,", " case when at >= '0001-01-03' and at < '9999-12-30' then at end as at,", 1
+)
 _BATCH = 2000
 _BEGINNING = bytes(32)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -100,7 +107,7 @@ class Anchor:
 class Verification:
     """What a verification found: how many entries, the last one, and the first fault with its number.
 
-    ``subject`` is the plan, pack, request or proposal that is not as its entry says.
+    ``subject`` is the plan, pack, person, request, call, proposal, trial or memory that is not as its entry says.
     """
 
     entries: int
@@ -124,21 +131,25 @@ class GovernanceAudit:
 
         From here to the end of the transaction the chain waits for it, so it comes last in it.
 
-        Raises SettingsError when the chain was begun with another key, StoreError when its end is missing.
+        Raises SettingsError when the chain was begun with another key, StoreError when its end is missing, was changed,
+        or is not its last entry.
         """
         require_scope(actor=act.actor)
         require_aware(act.at)
-        decided = await self._decided(connection, act)
+        marks = await self._marks(connection, act)
         begins = not await self._has_begun(connection)
-        key, details = await asyncio.to_thread(self._prepared, act, decided, begins)
+        key, details = await asyncio.to_thread(self._prepared, act, marks, begins)
         number, previous = await self._end(connection, key)
         row = (number + 1, act.at, act.actor, act.action, act.subject, act.before, act.after, details)
         new = entry_hash(key, self._tenant, previous, row)
-        await connection.execute(
-            f"insert into recuerdo.governance_audit (tenant, {_COLUMNS})"
-            " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (self._tenant, *row, new),
-        )
+        try:
+            await connection.execute(
+                f"insert into recuerdo.governance_audit (tenant, {_COLUMNS})"
+                " values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                (self._tenant, *row, new),
+            )
+        except UniqueViolation:
+            raise StoreError(_sentences("audit_past_end", tenant=self._tenant)) from None
         await connection.execute(
             "update recuerdo.governance_audit_heads set number = %s, hash = %s, seal = %s where tenant = %s",
             (number + 1, new, end_seal(key, self._tenant, number + 1, new), self._tenant),
@@ -155,7 +166,7 @@ class GovernanceAudit:
         cursor: AsyncCursor[tuple[Any, ...]] = connection.cursor(row_factory=tuple_row)
         await cursor.execute(
             "select (select hash from recuerdo.governance_audit p where p.tenant = g.tenant"
-            f" and p.number = g.number - 1), {_COLUMNS} from recuerdo.governance_audit g"
+            f" and p.number = g.number - 1), {_READABLE} from recuerdo.governance_audit g"
             " where tenant = %s and action = %s and subject = %s order by number",
             (self._tenant, action, subject),
         )
@@ -166,13 +177,16 @@ class GovernanceAudit:
         return any(
             details.items() <= json.loads(row[-1]).items()
             for previous, *row, found in rows
-            if hmac.compare_digest(found, entry_hash(key, self._tenant, previous or _BEGINNING, row))
+            if _is_entry(key, self._tenant, previous or _BEGINNING, row, found)
         )
 
     async def entries(
         self, *, limit: int = 100, before: int | None = None, subject: str | None = None
     ) -> Sequence[GovernanceEntry]:
-        """The newest entries first: those below number ``before``, of ``subject`` alone where one is given."""
+        """The newest entries first: those below number ``before``, of ``subject`` alone where one is given.
+
+        Raises StoreError for one that was put in by hand and cannot be read.
+        """
         async with self._database.tenant(self._tenant) as connection:
             cursor = connection.cursor(row_factory=class_row(GovernanceEntry))
             await cursor.execute(
@@ -182,7 +196,10 @@ class GovernanceAudit:
                 " order by number desc limit %(limit)s",
                 {"tenant": self._tenant, "before": before, "subject": subject, "limit": limit},
             )
-            return await cursor.fetchall()
+            try:
+                return await cursor.fetchall()
+            except DataError:
+                raise StoreError(_sentences("audit_unreadable", tenant=self._tenant)) from None
 
     async def verify(self, anchor: Anchor | None = None) -> Verification:
         """Check the whole chain, its end, that it holds ``anchor``, and that what is in force stands in it.
@@ -216,17 +233,16 @@ class GovernanceAudit:
         row = await cursor.fetchone()
         return bool(row and row["begun"])
 
-    async def _decided(self, connection: Connection, act: AuditAct) -> dict[str, str]:
-        """The hash of what a proposal was about when somebody decided on it: its row could be changed since."""
-        if not act.action.startswith("proposal."):
-            return {}
-        change = await read_change(connection, self._tenant, act.subject)
-        return {CHANGE: change_hash(change)} if change else {}
+    async def _marks(self, connection: Connection, act: AuditAct) -> dict[str, str]:
+        """Hashes of what stands beside the act, in rows that could be changed since."""
+        if act.action.startswith("proposal."):
+            return await proposal_marks(connection, self._tenant, act.action, act.subject)
+        return await evidence_marks(connection, self._tenant, act.action, act.subject)
 
-    def _prepared(self, act: AuditAct, decided: Mapping[str, str], begins: bool) -> tuple[bytes, str]:
+    def _prepared(self, act: AuditAct, marks: Mapping[str, str], begins: bool) -> tuple[bytes, str]:
         """The tenant's key, and the details as they are kept. Blocks."""
         reason = {"reason": redact(act.reason).text} if act.reason else {}
-        details = {**act.details, **reason, **decided}
+        details = {**act.details, **reason, **marks}
         return self._key(begins), json.dumps(details, ensure_ascii=False, sort_keys=True)
 
     async def _end(self, connection: Connection, key: bytes) -> tuple[int, bytes]:
@@ -248,6 +264,8 @@ class GovernanceAudit:
             raise StoreError(_sentences("audit_head_missing", tenant=self._tenant))
         if head["key_id"] != _key_id(key):
             raise SettingsError(_sentences("audit_other_key", tenant=self._tenant))
+        if not _is_sealed(key, self._tenant, head):
+            raise StoreError(_sentences("audit_end_changed", tenant=self._tenant))
         return head["number"], head["hash"]
 
     async def _head(
@@ -264,7 +282,7 @@ class GovernanceAudit:
         cursor: AsyncCursor[tuple[Any, ...]] = connection.cursor(row_factory=tuple_row)
         while True:
             await cursor.execute(
-                f"select {_COLUMNS} from recuerdo.governance_audit where tenant = %s and number > %s"
+                f"select {_READABLE} from recuerdo.governance_audit where tenant = %s and number > %s"
                 " order by number limit %s",
                 (self._tenant, last, _BATCH),
             )
@@ -293,7 +311,7 @@ class _Chain:
             wanted = self._number + 1
             if row[0] != wanted:
                 return self._failed("missing", wanted)
-            if not hmac.compare_digest(found, entry_hash(self._key, self._tenant, self._hash, row)):
+            if not _is_entry(self._key, self._tenant, self._hash, row, found):
                 return self._failed("altered", wanted)
             self._number, self._hash = wanted, found
             if self._anchor and self._anchor.number == wanted:
@@ -308,17 +326,13 @@ class _Chain:
     def _fault_of_end(self, head: Mapping[str, Any] | None, governed: bool) -> tuple[AuditFault, int] | None:
         if head is None and (governed or self._number):
             return "end_missing", self._number + 1
-        if head is not None and not self._is_sealed(head):
+        if head is not None and not _is_sealed(self._key, self._tenant, head):
             return "end_wrong", head["number"]
         if head is not None and (head["number"], head["hash"]) != (self._number, self._hash):
             return "end_missing", self._number + 1
         if self._anchor and not self._anchored:
             return "anchor_missing", self._anchor.number
         return None
-
-    def _is_sealed(self, head: Mapping[str, Any]) -> bool:
-        seal = end_seal(self._key, self._tenant, head["number"], head["hash"])
-        return hmac.compare_digest(head["seal"], seal)
 
     def result(self) -> Verification:
         """What was found so far."""
@@ -331,12 +345,13 @@ class _Chain:
 
 
 async def read_change(connection: Connection, tenant: str, proposal: str) -> dict[str, Any] | None:
-    """What the proposal of that id would change, as it stands; None when there is no such proposal."""
+    """What the proposal of that id would change, as it stands; None for one that is not there, or that nobody made."""
     cursor = await connection.execute(
-        "select change from recuerdo.proposals where tenant = %s and id::text = %s", (tenant, proposal)
+        "select change::text as change from recuerdo.proposals where tenant = %s and id::text = %s",
+        (tenant, proposal),
     )
     row = await cursor.fetchone()
-    return dict(row["change"]) if row else None
+    return read_json(row["change"]) if row else None
 
 
 def chain_key(keys: KeyFolder, tenant: str, *, begins: bool = False) -> bytes:
@@ -358,6 +373,15 @@ def entry_hash(key: bytes, tenant: str, previous: bytes, row: Sequence[Any]) -> 
 def end_seal(key: bytes, tenant: str, number: int, last: bytes) -> bytes:
     """What shows that the chain ends with this entry."""
     return hmac.digest(key, b"end" + json.dumps([tenant, number]).encode() + last, "sha256")
+
+
+def _is_entry(key: bytes, tenant: str, previous: bytes, row: Sequence[Any], found: bytes) -> bool:
+    """Whether an entry that was read is one that was written; one without a readable instant was not."""
+    return row[1] is not None and hmac.compare_digest(found, entry_hash(key, tenant, previous, row))
+
+
+def _is_sealed(key: bytes, tenant: str, head: Mapping[str, Any]) -> bool:
+    return hmac.compare_digest(head["seal"], end_seal(key, tenant, head["number"], head["hash"]))
 
 
 def _key_id(key: bytes) -> str:

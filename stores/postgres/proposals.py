@@ -13,19 +13,21 @@ from uuid import UUID, uuid4
 
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from recuerdo.state.amendment import Amendment, ApprovedProposal
-from recuerdo.state.errors import InputError
+from recuerdo.state.errors import InputError, StoreError
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans import Revision
 from recuerdo.stores.plans.merge import Changes
-from recuerdo.stores.postgres.approvals import Decision, kept_reason, reason_mark
+from recuerdo.stores.postgres.approvals import Decision, kept_reason
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
+from recuerdo.stores.postgres.held.proposals import proposal_marks, was_there_before
 from recuerdo.stores.postgres.instants import require_aware
-from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+from recuerdo.stores.postgres.marks import reason_mark
+from recuerdo.stores.postgres.roles import SUPERVISING, SYSTEM, require_role
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import storable_json
 
@@ -113,8 +115,11 @@ class Proposal:
 
     @property
     def amendment(self) -> Amendment:
-        """What it would change, checked."""
-        return _AMENDMENT.validate_json(json.dumps(self.change))
+        """What it would change, checked. Raises StoreError when no proposal was ever made with that."""
+        try:
+            return _AMENDMENT.validate_json(json.dumps(self.change))
+        except (ValidationError, RecursionError):
+            raise StoreError(_sentences("proposal_changed", id=self.id)) from None
 
 
 Tie = Callable[[Connection, UUID], Awaitable[None]]
@@ -131,10 +136,13 @@ async def make_proposal(
     new: NewProposal,
     tie: Tie,
     *,
+    audit: GovernanceAudit,
     at: datetime,
     least: int = 1,
 ) -> UUID | None:
     """Make a proposal and tie it to its evidence, in the transaction of ``connection``; returns its id.
+
+    The ``audit`` notes what is asked, so that nobody can be made to answer another question.
 
     None, and nothing written: one of its subject is open, or fewer than ``least`` pieces are not taken by others.
     """
@@ -154,6 +162,10 @@ async def make_proposal(
                 raise _TooFewError
     except _TooFewError:
         return None
+    details = {"kind": new.kind, "plan": new.plan}
+    await audit.append(
+        connection, AuditAct(at, SYSTEM, "proposal.made", str(key), after="pending", details=details)
+    )
     return key
 
 
@@ -234,7 +246,7 @@ class Proposals:
         """Decide a proposal, once (IM-47). Nothing changes by that but its status.
 
         Raises InputError when there is no such proposal or decision, or it is not pending; ScopeError when the
-        actor is neither supervisor nor owner.
+        actor is neither supervisor nor owner; StoreError when it is to be approved and not the one that was made.
         """
         require_scope(actor=actor)
         require_aware(at)
@@ -247,6 +259,8 @@ class Proposals:
             if before.status != "pending":
                 status = _sentences(f"is_{before.status}")
                 raise InputError(_sentences("proposal_not_pending", id=proposal_id, status=status))
+            if decision == "approve":
+                await self._require_made(connection, str(proposal_id))
             await connection.execute(
                 "update recuerdo.proposals set status = %s, decided_at = %s, decided_by = %s, reason = %s"
                 " where tenant = %s and id = %s",
@@ -289,6 +303,15 @@ class Proposals:
                 "ids": [one.proposal for one in revision.included],
             },
         )
+
+    async def _require_made(self, connection: Connection, proposal: str) -> None:
+        """What is approved is what was asked: else somebody answers a question, and approves another change."""
+        action = "proposal.made"
+        marks = await proposal_marks(connection, self._tenant, action, proposal)
+        if await self._audit.holds(connection, action, proposal, marks):
+            return
+        if not await was_there_before(connection, self._tenant, proposal):
+            raise StoreError(_sentences("proposal_changed", id=proposal))
 
     async def _one(
         self, connection: Connection, proposal_id: UUID, lock: Literal["", " for update"] = ""

@@ -144,12 +144,7 @@ class Publishing:
                 new_status=status,
             )
             await write_audit(connection, self._tenant, actor, at, [change])
-            # The reason may tell of the user: it stands apart, and goes when he is forgotten.
-            details = {"content_hash": hashed.hex()}
-            await self._audit.append(
-                connection,
-                AuditAct(at, actor, f"memory.{status}", str(memory_id), before, status, details),
-            )
+            await self._audit.append(connection, _act(memory_id, hashed, before, status, actor, at))
 
     async def _locked(
         self, connection: Connection, memory_id: UUID, at: datetime
@@ -165,3 +160,35 @@ class Publishing:
 
     def _scope(self, now: datetime) -> dict[str, object]:
         return {"tenant": self._tenant, "assistant": self._assistant, "now": now}
+
+
+async def audit_imported(
+    connection: Connection,
+    tenant: str,
+    audit: GovernanceAudit,
+    memories: Sequence[UUID],
+    actor: str,
+    at: datetime,
+) -> None:
+    """Write into the audit which memories came in from a file as published ones, last in the transaction."""
+    cursor = await connection.execute(
+        "select id, text from recuerdo.user_memory"
+        " where tenant = %s and status = 'published' and id = any(%s) order by id",
+        (tenant, list(memories)),
+    )
+    for row in await cursor.fetchall():
+        hashed = await content_hash(connection, tenant, row["text"])
+        await audit.append(connection, _act(row["id"], hashed, None, "published", actor, at))
+
+
+def _act(
+    memory: UUID,
+    hashed: bytes,
+    before: MemoryStatus | None,
+    after: Literal["published", "withdrawn"],
+    actor: str,
+    at: datetime,
+) -> AuditAct:
+    """The reason may tell of the user: it stands apart, and goes when he is forgotten."""
+    details = {"content_hash": hashed.hex()}
+    return AuditAct(at, actor, f"memory.{after}", str(memory), before, after, details)

@@ -18,6 +18,7 @@ from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.evidence import keep_objections
 from recuerdo.stores.postgres.instants import require_aware
 from recuerdo.stores.postgres.scope import require_scope
+from recuerdo.stores.postgres.tool_calls import keep_unknown_calls
 
 _sentences = load_sentences(__package__)
 
@@ -77,8 +78,8 @@ async def forget_user(
 
     Memories, published ones too (C-7), with their history; preferences, symbols, conversations with turns,
     messages, records and checkpoints, events, and an app's items under the user's name, be it label or key. The
-    audit keeps only ids; vectors go with the next run of the worker at the latest. With ``approvals`` the audit also
-    says which requests that waited went with him.
+    audit keeps only ids; vectors go with the next run of the worker at the latest. Calls whose outcome nobody knows
+    stay to be settled, without him. With ``approvals`` the audit also says which requests that waited went with him.
 
     Raises ScopeError when the tenant or the user is missing, BusyError while a turn of the user's runs.
     """
@@ -103,6 +104,7 @@ async def forget_user(
             f"delete from recuerdo.store_items where tenant = %(tenant)s and {ITEMS_OF_USER}", values
         )
         await keep_objections(connection, tenant, user)
+        await keep_unknown_calls(connection, tenant, user, at)
         await _delete_other_rows(connection, values)
         if approvals:
             await approvals.audit_withdrawn(connection, waited)

@@ -9,14 +9,15 @@ from psycopg.rows import class_row
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder
-from recuerdo.stores.postgres.approvals import kept_reason, reason_mark, run_details
+from recuerdo.stores.postgres.approvals import kept_reason, run_details
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.evidence import NewEvidence, write_evidence
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
 from recuerdo.stores.postgres.instants import require_aware
+from recuerdo.stores.postgres.marks import reason_mark
 from recuerdo.stores.postgres.roles import SUPERVISING, require_role
 from recuerdo.stores.postgres.scope import require_scope
-from recuerdo.stores.postgres.tool_calls import COLUMNS, Settled, ToolCall
+from recuerdo.stores.postgres.tool_calls import COLUMNS, Settled, ToolCall, leave_open_calls
 
 _sentences = load_sentences(__package__, "approvals_sentences.yaml")
 
@@ -44,6 +45,7 @@ async def settle_call(
     kept = await kept_reason(reason)
     async with database.tenant(tenant) as connection:
         await require_role(connection, tenant, actor, SUPERVISING)
+        await leave_open_calls(connection, tenant, at, call=call_id)
         cursor = connection.cursor(row_factory=class_row(ToolCall))
         await cursor.execute(
             "update recuerdo.tool_calls set settled = %s, settled_at = %s, settled_by = %s"

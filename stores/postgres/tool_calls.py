@@ -6,7 +6,7 @@ effect exactly once: see :meth:`ToolCalls.once`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, LiteralString
 from uuid import UUID
@@ -14,7 +14,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from recuerdo.stores.postgres.database import Connection, Database
-from recuerdo.stores.postgres.evidence import NewEvidence, Run, write_evidence
+from recuerdo.stores.postgres.evidence import NOWHERE, NewEvidence, Run, write_evidence
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.text import storable
 
@@ -40,12 +40,28 @@ values (%(tenant)s, %(id)s, %(turn)s, %(conversation)s, %(assistant)s, %(user)s,
 on conflict (tenant, id) do nothing
 """
 
+# A call that runs elsewhere for a turn whose process went away: nothing holds its conversation for it any more.
+_LOST: LiteralString = """
+(status = 'started' and effect = 'foreign' and not exists (
+    select from recuerdo.conversations c where c.tenant = tool_calls.tenant and c.id = tool_calls.conversation
+        and c.lease_turn = tool_calls.turn_id and c.lease_until > clock_timestamp()))
+"""
+
 # Calls whose turn is over before they were: what had no effect elsewhere has failed, of the rest nobody knows.
 _LEAVE_OPEN: LiteralString = f"""
 update recuerdo.tool_calls
 set status = case when effect = 'foreign' then 'unknown' else 'failed' end, ended_at = %(at)s
-where tenant = %(tenant)s and turn_id = %(turn)s and status = 'started'
+where tenant = %(tenant)s and status = 'started'
+    and (turn_id = %(turn)s or conversation = %(conversation)s or user_id = %(user)s
+        or (id = %(call)s and {_LOST}))
 returning {COLUMNS}
+"""
+
+# What is left of it is what a person needs to look into it, and nothing of the user.
+_KEEP_UNKNOWN = """
+update recuerdo.tool_calls
+set user_id = null, conversation = %(nowhere)s, turn_id = gen_random_uuid(), result = null
+where tenant = %(tenant)s and user_id = %(user)s and status = 'unknown' and settled is null
 """
 
 
@@ -89,6 +105,11 @@ class ToolCall:
         """The turn that it belongs to."""
         return Run(self.turn, self.conversation, self.assistant, self.user, self.plan, self.revision)
 
+    @property
+    def is_final(self) -> bool:
+        """Whether it must not run again: it may have changed something elsewhere, or has in our own database."""
+        return self.effect == "foreign" or (self.status == "done" and self.effect == "own")
+
 
 class ToolCalls:
     """The ledger of one tenant."""
@@ -106,7 +127,7 @@ class ToolCalls:
             if cursor.rowcount:
                 return None
             before = await self._locked(connection, call.id)
-            if before.effect == "foreign" or (before.status == "done" and before.effect == "own"):
+            if before.is_final:
                 return before
             # It changed nothing, or nothing that lasted: it can run again.
             await connection.execute(
@@ -153,10 +174,16 @@ class ToolCalls:
             return result
 
     async def unknown(self, *, limit: int = 100) -> Sequence[ToolCall]:
-        """Calls whose outcome nobody knows or has settled, newest first: a person has to look."""
-        return await self._select(
-            "and status = 'unknown' and settled is null order by started_at desc, id limit %(n)s", n=limit
+        """Calls whose outcome nobody knows or has settled, newest first: a person has to look.
+
+        Those of a process that went away are among them as soon as its lease is over.
+        """
+        found = await self._select(
+            f"and ((status = 'unknown' and settled is null) or {_LOST})"
+            " order by started_at desc, id limit %(n)s",
+            n=limit,
         )
+        return [replace(call, status="unknown") for call in found]
 
     async def of_turn(self, turn: UUID) -> Sequence[ToolCall]:
         """The calls of a turn, in the order in which they began."""
@@ -182,12 +209,34 @@ class ToolCalls:
             return await cursor.fetchall()
 
 
-async def leave_open_calls(connection: Connection, tenant: str, turn: UUID, at: datetime) -> None:
-    """A turn is over before its calls were: those whose outcome nobody knows are marked, with evidence."""
+async def leave_open_calls(
+    connection: Connection,
+    tenant: str,
+    at: datetime,
+    *,
+    turn: UUID | None = None,
+    conversation: str | None = None,
+    user: str | None = None,
+    call: UUID | None = None,
+) -> None:
+    """Turns are over before their calls were: those whose outcome nobody knows are marked, with evidence.
+
+    The calls of a turn, of a conversation or of a user's; or one call, if its turn's process went away.
+    """
+    which = {"turn": turn, "conversation": conversation, "user": user, "call": call}
     cursor = connection.cursor(row_factory=class_row(ToolCall))
-    await cursor.execute(_LEAVE_OPEN, {"tenant": tenant, "turn": turn, "at": at})
-    for call in await cursor.fetchall():
-        await write_evidence(connection, tenant, _evidence(call, at))
+    await cursor.execute(_LEAVE_OPEN, {**which, "tenant": tenant, "at": at})
+    for left in await cursor.fetchall():
+        await write_evidence(connection, tenant, _evidence(left, at))
+
+
+async def keep_unknown_calls(connection: Connection, tenant: str, user: str, at: datetime) -> None:
+    """Before a user is forgotten: calls whose outcome nobody knows stay to be settled, without him.
+
+    Neither user nor conversation, turn or result stays: the tool, the time and the id do.
+    """
+    await leave_open_calls(connection, tenant, at, user=user)
+    await connection.execute(_KEEP_UNKNOWN, {"tenant": tenant, "user": user, "nowhere": NOWHERE})
 
 
 def _evidence(call: ToolCall, at: datetime) -> list[NewEvidence]:

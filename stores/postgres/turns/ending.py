@@ -54,7 +54,7 @@ async def end_running(
         (status, at, error, tenant, turn),
     )
     ended = await cursor.fetchone()
-    await leave_open_calls(connection, tenant, turn, at)
+    await leave_open_calls(connection, tenant, at, turn=turn)
     if ended and status == "failed":
         run = Run(turn, **ended)
         failure = NewEvidence("run_failed", at, run, str(turn), data={"error": error})

@@ -11,11 +11,9 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from recuerdo.state.errors import BusyError, InputError, ScopeError
-from recuerdo.state.key_events import Origin
 from recuerdo.state.sentences import load_sentences
-from recuerdo.stores.postgres.audit import Change, write_audit
 from recuerdo.stores.postgres.database import Connection
-from recuerdo.stores.postgres.key_events import adopt_events
+from recuerdo.stores.postgres.turns.claiming import claim_session
 from recuerdo.stores.postgres.turns.ending import ABANDONED, end_running
 from recuerdo.stores.postgres.turns.rows import NewTurn, Reservation
 
@@ -103,7 +101,7 @@ async def take_lease(
     if row["lease_turn"] not in (None, turn):
         await end_running(connection, tenant, row["lease_turn"], "failed", asked.at, ABANDONED)
     if row["user"] is None and asked.user is not None:
-        await _claim(connection, tenant, asked, asked.user)
+        await claim_session(connection, tenant, asked, asked.user)
     await connection.execute(_TAKE_LEASE, {**values, "lease": lease})
     return True
 
@@ -217,28 +215,6 @@ def _check_waiting(waiting: dict[str, Any] | None, asked: NewTurn | Reservation)
     if waiting is not None and resumes is None:
         key = "conversation_waits" if waiting["status"] == "pending" else "conversation_not_gone_on"
         raise BusyError(_waiting(key, id=waiting["approval"], tool=waiting["tool"]))
-
-
-async def _claim(connection: Connection, tenant: str, asked: NewTurn | Reservation, user: str) -> None:
-    """The session's user is known now: its turns and its key events become his, audited (A-22).
-
-    Its row is locked, so of two users who claim it at once the second finds it foreign.
-    """
-    values = {"tenant": tenant, "conversation": asked.conversation, "user": user}
-    await connection.execute(
-        "update recuerdo.conversations set user_id = %(user)s"
-        " where tenant = %(tenant)s and id = %(conversation)s",
-        values,
-    )
-    await connection.execute(
-        "update recuerdo.turns set user_id = %(user)s"
-        " where tenant = %(tenant)s and conversation = %(conversation)s and user_id is null",
-        values,
-    )
-    origin = Origin(asked.at, user, asked.conversation)
-    await adopt_events(connection, tenant, asked.assistant, asked.conversation, user, origin)
-    change = Change("conversations", asked.conversation, "adopted")
-    await write_audit(connection, tenant, user, asked.at, [change])
 
 
 def _may_go_on(row: dict[str, Any], asked: NewTurn | Reservation) -> bool:

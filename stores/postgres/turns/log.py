@@ -18,6 +18,7 @@ from recuerdo.stores.postgres.preferences import forget_preferences, write_prefe
 from recuerdo.stores.postgres.scope import require_scope
 from recuerdo.stores.postgres.symbols import forget_symbols, write_symbols
 from recuerdo.stores.postgres.text import storable
+from recuerdo.stores.postgres.tool_calls import leave_open_calls
 from recuerdo.stores.postgres.turns import lease as leases
 from recuerdo.stores.postgres.turns.ending import end_preview, end_running
 from recuerdo.stores.postgres.turns.history import TurnHistory, require_session
@@ -157,7 +158,7 @@ class TurnLog(TurnHistory):
 
     async def clear(self, conversation: str, user: str | None, approvals: Approvals, at: datetime) -> None:
         """Delete the conversation's turns and messages; long-term memory stays (IM-36). What waits for a person in
-        it is taken back in the same transaction, audited.
+        it is taken back in the same transaction, audited; calls whose outcome nobody knows stay to be settled.
 
         The conversation's row stays, so that nobody else can take its id. Raises ScopeError when it is not
         the user's, BusyError while a turn runs. LangGraph's checkpoints are another store:
@@ -170,6 +171,7 @@ class TurnLog(TurnHistory):
             withdrawn = await approvals.withdraw(
                 connection, actor=user or conversation, at=at, conversation=conversation
             )
+            await leave_open_calls(connection, self._tenant, at, conversation=conversation)
             await connection.execute(
                 "delete from recuerdo.turns where tenant = %(tenant)s and conversation = %(conversation)s",
                 scope,

@@ -263,6 +263,49 @@ async def test_or_29_a_chain_whose_end_was_removed_is_not_begun_anew(
         await write(database, audit, *acts(1))
 
 
+ODD_ROWS = {
+    "no instant": "'infinity', 'a', 'b', 'c', null, null, '{}', hash",
+    "before the beginning": "'-infinity', 'a', 'b', 'c', null, null, '{}', hash",
+    "before our era": "'0044-03-15 BC', 'a', 'b', 'c', null, null, '{}', hash",
+    "after the last year": "'20000-01-01', 'a', 'b', 'c', null, null, '{}', hash",
+    "no details": "now(), 'a', 'b', 'c', null, null, 'not JSON', hash",
+    "no hash": "now(), 'a', 'b', 'c', null, null, '{}', ''",
+}
+
+
+@pytest.mark.parametrize("row", ODD_ROWS.values(), ids=list(ODD_ROWS))
+async def test_or_12_a_row_that_cannot_be_read_is_named_and_stops_what_is_written(
+    database: Database, audit: GovernanceAudit, row: str
+) -> None:
+    await write(database, audit, *acts(2))
+    async with database.tenant("t1") as connection:
+        await connection.execute(
+            f"insert into recuerdo.governance_audit select tenant, 3, {row} from recuerdo.governance_audit"  # type: ignore[arg-type]
+            " where number = 2"
+        )
+        assert not await audit.holds(connection, "b", "c", {})
+    found = await audit.verify()
+    assert (found.fault, found.at) == ("altered", 3)
+    with pytest.raises(StoreError, match="past its end"):
+        await write(database, audit, *acts(1))
+    try:
+        assert len(await audit.entries()) == 3
+    except StoreError as error:
+        assert "audit verify" in str(error)
+
+
+async def test_or_12_nothing_is_written_after_an_end_that_was_changed(
+    database: Database, audit: GovernanceAudit
+) -> None:
+    await write(database, audit, *acts(2))
+    for number in (1, 9, 2**63 - 1):
+        async with database.tenant("t1") as connection:
+            await connection.execute("update recuerdo.governance_audit_heads set number = %s", (number,))
+        with pytest.raises(StoreError, match="audit verify"):
+            await write(database, audit, *acts(1))
+        assert (await audit.verify()).fault == "end_wrong"
+
+
 async def test_or_29_a_governed_tenant_has_an_audit(
     database: Database, audit: GovernanceAudit, database_url: str
 ) -> None:
