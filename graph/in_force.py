@@ -3,6 +3,7 @@
 Tools and sources belong to a plan, so they change with it; what two revisions have in common, they share.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from recuerdo.nodes.run_tools.toolbox import make_toolbox
 from recuerdo.nodes.services import Clock, Services, Toolbox
 from recuerdo.state.plan import Plan
 from recuerdo.stores.keys import KeyFolder
-from recuerdo.stores.plans import PlanOffice, PlanShelf, Revision
+from recuerdo.stores.plans import PlanOffice, PlanShelf, Revision, load_plan, shipped_plans
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.sources.registry import Sources
 
@@ -65,19 +66,33 @@ class SignedPlans:
     """The signed revisions of one plan, for any tenant. One that ships is signed at a tenant's first use."""
 
     def __init__(
-        self, name: str, database: Database, keys: KeyFolder, clock: Clock, equipment: Equipment
+        self,
+        name: str,
+        database: Database,
+        keys: KeyFolder,
+        clock: Clock,
+        equipment: Equipment,
+        *,
+        to_look: bool = False,
     ) -> None:
         self._name = name
         self._database = database
         self._keys = keys
         self._clock = clock
         self._equipment = equipment
+        self._to_look = to_look
         self._shelf = PlanShelf(database, keys)
         self._fitted: dict[tuple[str, str], tuple[Toolbox, Sources]] = {}
 
     async def first(self, tenant: str) -> tuple[Plan, Revision | None]:
-        """What the services open with. Raises SettingsError when there is no such plan, or it is refused."""
-        revision = await self._active(tenant)
+        """What the services open with. Raises SettingsError when there is no such plan, or it is refused.
+
+        Who opens them only to look signs nothing: where no revision was ever in force he sees the draft that ships.
+        """
+        revision = await self._shelf.active(tenant, self._name)
+        if revision is None and self._to_look and self._name in shipped_plans():
+            return await asyncio.to_thread(load_plan, self._name), None
+        revision = revision or await self._active(tenant)
         return revision.plan, revision
 
     async def under(self, services: Services, tenant: str, sha256: str | None) -> Services:

@@ -16,10 +16,11 @@ from recuerdo.graph.learning import learning_job
 from recuerdo.nodes.call_llm.model import build_model, close_model, model_name
 from recuerdo.nodes.check_tokens import refuse_oversized_head
 from recuerdo.nodes.extract_events import PERIOD, EventReader
-from recuerdo.nodes.run_tools.toolbox import make_toolbox
+from recuerdo.nodes.run_tools.toolbox import refuse_unknown_tools
 from recuerdo.nodes.services import Clock, Services, system_clock
 from recuerdo.state.counting import model_family
 from recuerdo.state.errors import StoreError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.chroma import VectorIndex, open_index
@@ -50,7 +51,10 @@ WORKER_ENDS_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts that an app passes in; what is None comes from the settings."""
+    """Parts that an app passes in; what is None comes from the settings.
+
+    ``to_look``: no turn will run, so a plan that ships is not signed for a tenant that has never used it.
+    """
 
     plan: str | Plan | None = None
     model: BaseChatModel | None = None
@@ -59,6 +63,7 @@ class Parts:
     clock: Clock | None = None
     tools: Sequence[BaseTool] = field(default=())
     tenant: str | None = None
+    to_look: bool = False
 
 
 @asynccontextmanager
@@ -133,7 +138,7 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
     draft = await _draft(settings, parts)
     if draft is not None:
         # Before anything is opened: what is wrong with it shows at once.
-        make_toolbox(draft, parts.tools)
+        refuse_unknown_tools(draft, parts.tools)
     embedder = await _embedder(settings, parts)
     await asyncio.to_thread(_make_folder, settings)
     # Side by side: each of these takes long, and each in its own way.
@@ -152,7 +157,7 @@ async def _open(settings: Settings, parts: Parts, stack: AsyncExitStack) -> Serv
     in_force = (
         OneDraft(draft, equipment)
         if draft
-        else SignedPlans(chosen, database.result(), keys, clock, equipment)
+        else SignedPlans(chosen, database.result(), keys, clock, equipment, to_look=parts.to_look)
     )
     plan, revision = await in_force.first(parts.tenant or settings.tenant)
     toolbox, sources = equipment.of(plan)
@@ -275,9 +280,11 @@ async def _conninfo(settings: Settings, stack: AsyncExitStack) -> str:
 
 def _make_folder(settings: Settings) -> None:
     try:
-        settings.data.mkdir(parents=True, exist_ok=True)
+        settings.data.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(sentences("data_folder", folder=settings.data, reason=error.strerror)) from None
+        raise StoreError(
+            sentences("data_folder", folder=settings.data, reason=system_reason(error))
+        ) from None
 
 
 def _sources(database: Database, plan: Plan, parts: Parts, stack: AsyncExitStack) -> Sources:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recuerdo.stores.memory_store.namespaces import memories_namespace
     from recuerdo.stores.memory_store.opening import InMemoryStore
     from recuerdo.stores.memory_store.store import MemoryStore
+    from recuerdo.stores.plans import load_plan
     from recuerdo.stores.settings import Settings
     from recuerdo.stores.sources.registry import Source, SourceQuery
     from recuerdo.turn import Turn, TurnChunk
@@ -55,6 +56,7 @@ _HOMES = {
     "recuerdo.stores.memory_store.namespaces": ("memories_namespace",),
     "recuerdo.stores.memory_store.opening": ("InMemoryStore",),
     "recuerdo.stores.memory_store.store": ("MemoryStore",),
+    "recuerdo.stores.plans": ("load_plan",),
     "recuerdo.stores.settings": ("Settings",),
     "recuerdo.stores.sources.registry": ("Source", "SourceQuery"),
     "recuerdo.turn": ("Turn", "TurnChunk"),
@@ -82,6 +84,7 @@ __all__ = [
     "TurnRecord",
     "build_graph",
     "key_event_tools",
+    "load_plan",
     "memories_namespace",
     "memory_tool",
     "open_agent",

@@ -20,6 +20,7 @@ from recuerdo.stores.portable import Imported, export_tenant, export_user, impor
 from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.arguments import checked_name
 from recuerdo.stores.postgres.audit import AuditEntry, read_audit
+from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.memories import Memories, NewMemory, StoredMemory
 from recuerdo.stores.postgres.memories.rows import checked_text
 from recuerdo.stores.postgres.memories.rows import sentences as memory_sentences
@@ -146,7 +147,8 @@ class Memory:
         return await self._kept.forget(user, _id(memory_id), self._services.clock(), published=True)
 
     async def forget_all(self, *, user: str) -> Forgotten:
-        """Forget the user: memories, preferences, symbols, conversations, events; the audit keeps ids.
+        """Forget the user: memories, preferences, symbols, conversations, events; the audit keeps ids, and the ledger
+        calls whose outcome nobody knows, without the user.
 
         Raises BusyError while a turn of the user's is running; then nothing is gone.
         """
@@ -240,7 +242,11 @@ class Memory:
 
         Raises InputError for a file that is no such export, or that was damaged.
         """
-        return await import_tenant(self._services.database, self._tenant, path, actor, self._services.clock())
+        services = self._services
+        audit = GovernanceAudit(services.database, self._tenant, services.keys)
+        return await import_tenant(
+            services.database, self._tenant, path, actor, services.clock(), audit=audit
+        )
 
     async def reindex(self) -> int:
         """Write the assistant's vector index anew from PostgreSQL (C-10). Returns how many vectors it has now.

@@ -1,6 +1,7 @@
 """Opens an agent from settings and parts, and closes it."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -15,13 +16,17 @@ from recuerdo.agent import Agent
 from recuerdo.graph.services import Parts, open_services, preview_stores, running_worker
 from recuerdo.graph.turn import build_turn_graph
 from recuerdo.nodes.check_tokens import refuse_unusable_packs
+from recuerdo.nodes.run_tools.toolbox import refuse_unknown_tools
 from recuerdo.nodes.services import Clock, Services
+from recuerdo.state.errors import SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.state.turn import Mode
 from recuerdo.stores.background_loop import BackgroundLoop
 from recuerdo.stores.postgres.checkpoints import open_saver
 from recuerdo.stores.settings import Settings
 from recuerdo.stores.sources.registry import Source
+
+_log = logging.getLogger(__name__)
 
 
 class AgentOpening:
@@ -55,6 +60,7 @@ class AgentOpening:
 
             tenant = self._tenant or settings.tenant
             await refuse_unusable_packs(services, tenant)
+            _warn_of_unguarded(services)
             assistant = self._assistant or services.plan.name
             if not preview:
                 # What a preview tries must not act on what is kept: a draft would read live conversations.
@@ -92,6 +98,18 @@ class AgentOpening:
             self._loop.run(self._stack.aclose())
         finally:
             self._loop.close()
+
+
+def _warn_of_unguarded(services: Services) -> None:
+    """A signed plan guards tools by the names of its day. Where an app brings others now, one may have been renamed,
+    and needs nobody any more; one that brings none, as the command line, leaves such tools to the app.
+    """
+    if services.revision is None or not services.app_tools:
+        return
+    try:
+        refuse_unknown_tools(services.plan, services.app_tools)
+    except SettingsError as error:
+        _log.warning("%s", error.sentence.en)
 
 
 def open_agent(

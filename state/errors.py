@@ -25,6 +25,10 @@ class InputError(RecuerdoError):
     """The message or an argument of the call cannot be taken."""
 
 
+class ElsewhereError(InputError):
+    """What is asked for can only be done by another application, which brings what it takes."""
+
+
 class StoreError(RecuerdoError):
     """A place where things are kept cannot be opened or does not answer."""
 

@@ -6,12 +6,11 @@ from typing_extensions import TypedDict
 
 
 class ApprovedTool(TypedDict):
-    """A tool whose calls people approved often enough that a rule may be found; ``decided`` are all decisions."""
+    """A tool whose calls people approved often enough that a rule may be found."""
 
     plan: str
     tool: str
     approved: int
-    decided: int
 
 
 class IdleTool(TypedDict):

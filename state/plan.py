@@ -4,6 +4,7 @@ What is here is a draft; ``recuerdo.stores.plans`` makes signed revisions of it.
 """
 
 import operator
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -17,6 +18,7 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    Strict,
     StringConstraints,
     ValidationError,
     model_validator,
@@ -31,11 +33,26 @@ sentences = load_sentences(__package__)
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
+T = TypeVar("T")
+
+Several = Annotated[tuple[T, ...], Strict(False)]
+"""Given as a list, as YAML and people write it; kept so that nobody changes it."""
+
+PLAN_NAME = r"[a-z][a-z0-9_-]{0,63}"
+"""Pattern of a plan's name."""
+
 PACK_NAME = r"[a-z][a-z0-9_-]{0,63}"
 """Pattern of a knowledge pack's name."""
 
-PackReference = Annotated[str, StringConstraints(pattern=rf"^{PACK_NAME}@[0-9a-f]{{12}}$")]
+PACK_REFERENCE = rf"{PACK_NAME}@[0-9a-f]{{12}}"
+
+PackReference = Annotated[str, StringConstraints(pattern=f"^{PACK_REFERENCE}$")]
 """A knowledge pack as ``name@pin``: the first 12 hex digits of its SHA-256 (A-27)."""
+
+
+def is_plan_name(name: object) -> bool:
+    """Whether a plan can be called so."""
+    return isinstance(name, str) and re.fullmatch(PLAN_NAME, name) is not None
 
 
 class _Part(BaseModel):
@@ -218,7 +235,7 @@ class Extraction(_Part):
     idle_minutes: int = Field(default=5, ge=1, le=1440)
     message_threshold: int | None = Field(default=None, ge=1, le=1000)
     model: Text | None = None
-    rules: tuple[Text, ...] = ()
+    rules: Several[Text] = ()
 
 
 class KeyEventSettings(_Part):
@@ -229,7 +246,7 @@ class KeyEventSettings(_Part):
     """
 
     enabled: bool = False
-    types: Annotated[tuple[EventType, ...], AfterValidator(_types_once)] = ()
+    types: Annotated[Several[EventType], AfterValidator(_types_once)] = ()
     injected_max: int = Field(default=5, ge=0, le=50)
     inject_resolved: bool = True
     extraction: Extraction = Extraction()
@@ -274,6 +291,10 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
+def _is_from_0(value: float | str) -> bool:
+    return not isinstance(value, str | bool) and value >= 0
+
+
 RuleId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 """Name of an auto-approve rule or an eval case within its plan."""
 
@@ -283,12 +304,14 @@ class AutoApproveRule(_Part):
 
     ``arguments`` are the names of all that a call gives, no more and no fewer, null counting as not given; those
     that no condition looks at are a text or a number. None: those that the conditions look at, and nothing else.
+
+    "At most 10" means from 0 on: see ``conditions``.
     """
 
     id: RuleId
     tool: Text
-    when: tuple[Condition, ...] = Field(min_length=1)
-    arguments: tuple[Text, ...] | None = None
+    when: Several[Condition] = Field(min_length=1)
+    arguments: Several[Text] | None = None
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Whether it lets this call pass."""
@@ -296,7 +319,16 @@ class AutoApproveRule(_Part):
 
     def within(self, arguments: Mapping[str, Any]) -> bool:
         """Whether a call is within the limits, whatever else it gives."""
-        return all(condition.holds(arguments) for condition in self.when)
+        return all(condition.holds(arguments) for condition in self.conditions)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """``when``, and what goes without saying: a number that is only limited from above, by 0 or more, is none
+        below 0. Who agreed to at most 10 did not agree to -500.
+        """
+        above = {one.field for one in self.when if one.op in {"<", "<="} and _is_from_0(one.value)}
+        below = {one.field for one in self.when if one.op in {">", ">=", "=="}}
+        return (*self.when, *(Condition(field=name, op=">=", value=0) for name in sorted(above - below)))
 
     @property
     def looked_at(self) -> frozenset[str]:
@@ -320,10 +352,10 @@ class AutoApproveRule(_Part):
 class Expectation(_Part):
     """What an eval case wants of the last turn: parts of the reply, and tools that were called, or neither."""
 
-    says: tuple[Text, ...] = ()
-    says_not: tuple[Text, ...] = ()
-    calls: tuple[Text, ...] = ()
-    calls_not: tuple[Text, ...] = ()
+    says: Several[Text] = ()
+    says_not: Several[Text] = ()
+    calls: Several[Text] = ()
+    calls_not: Several[Text] = ()
 
     @model_validator(mode="after")
     def _wants_something(self) -> "Expectation":
@@ -336,7 +368,7 @@ class EvalCase(_Part):
     """A conversation that every revision is tried with: the user's messages, the last one is judged (OR-35)."""
 
     id: RuleId
-    messages: tuple[Text, ...] = Field(min_length=1, max_length=20)
+    messages: Several[Text] = Field(min_length=1, max_length=20)
     expect: Expectation
 
 
@@ -358,24 +390,32 @@ class Plan(_Part):
     carries (OR-37): both as the model calls them, those of the app among them.
     """
 
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    name: Annotated[str, StringConstraints(pattern=rf"^{PLAN_NAME}$")]
     language: Literal["es", "en"]
     agent_type: Literal["loop", "agent", "flow"] = "loop"
     role: Text
-    instructions: tuple[Text, ...] = Field(min_length=1)
+    instructions: Several[Text] = Field(min_length=1)
     disclaimer: Bilingual
     limits: Limits = Limits()
     memory: Memory = Memory()
     key_events: KeyEventSettings = KeyEventSettings()
     sources: Annotated[dict[Text, SourceSettings], BeforeValidator(_by_name)] = Field(default_factory=dict)
-    tools: tuple[Text, ...] = ()
-    four_eyes: tuple[Text, ...] = ()
-    deactivated_tools: tuple[Text, ...] = ()
-    auto_approve_rules: Annotated[tuple[AutoApproveRule, ...], AfterValidator(_ids_once)] = ()
-    eval_cases: Annotated[tuple[EvalCase, ...], AfterValidator(_ids_once)] = ()
-    packs: Annotated[tuple[PackReference, ...], AfterValidator(_one_pin_each)] = ()
-    entitlements: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
+    tools: Several[Text] = ()
+    four_eyes: Several[Text] = ()
+    deactivated_tools: Several[Text] = ()
+    auto_approve_rules: Annotated[Several[AutoApproveRule], AfterValidator(_ids_once)] = ()
+    eval_cases: Annotated[Several[EvalCase], AfterValidator(_ids_once)] = ()
+    packs: Annotated[Several[PackReference], AfterValidator(_one_pin_each)] = ()
+    entitlements: dict[Text, Several[Text]] = Field(default_factory=dict)
     prices: dict[Text, Price] = Field(default_factory=dict)
+
+
+class TwinKeyError(yaml.constructor.ConstructorError):
+    """A mapping has ``key`` twice."""
+
+    def __init__(self, key: str, mark: yaml.Mark) -> None:
+        super().__init__(None, None, f"twice: {key}", mark)
+        self.key = key
 
 
 class NoTwins(yaml.SafeLoader):
@@ -387,9 +427,13 @@ class NoTwins(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, str) and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"twice: {key}", key_node.start_mark)
+                raise TwinKeyError(key, key_node.start_mark)
             seen.add(key if isinstance(key, str) else id(key_node))
         return super().construct_mapping(node, deep)
+
+
+_SHOWN = 60
+"""Characters of a key that an error shows."""
 
 
 def read_plan(text: str, origin: str) -> Plan:
@@ -398,11 +442,14 @@ def read_plan(text: str, origin: str) -> Plan:
     Raises SettingsError that names the field, what is wrong with it and the allowed range.
     """
     try:
-        raw = _lists_to_tuples(yaml.load(text, NoTwins))
+        raw = yaml.load(text, NoTwins)
     # PyYAML lets a date that does not exist, a number of 5,000 digits and endless nesting through as these.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{mark.line + 1}:{mark.column + 1}" if mark else "?"
+        if isinstance(error, TwinKeyError):
+            key = " ".join(error.key.split())[:_SHOWN]
+            raise SettingsError(sentences("plan_key_twice", origin=origin, key=key, place=place)) from None
         raise SettingsError(sentences("plan_not_yaml", origin=origin, place=place)) from None
     if not isinstance(raw, dict):
         raise SettingsError(sentences("plan_not_a_mapping", origin=origin))
@@ -429,7 +476,7 @@ def with_setting(plan: Plan, path: str, value: Any) -> Plan:
     place = raw
     for group in groups:
         place = place[group]
-    place[name] = _lists_to_tuples(value)
+    place[name] = value
     return Plan.model_validate(raw)
 
 
@@ -462,12 +509,3 @@ def whole_numbers(place: tuple[int | str, ...]) -> tuple[int, int | None]:
         field = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]] if "$ref" in field else field
     number = next((option for option in field.get("anyOf", ()) if option["type"] == "integer"), field)
     return number["minimum"], number.get("maximum")
-
-
-def _lists_to_tuples(value: Any) -> Any:
-    """YAML has lists only; a strict frozen model takes tuples."""
-    if isinstance(value, dict):
-        return {key: _lists_to_tuples(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return tuple(_lists_to_tuples(item) for item in value)
-    return value

@@ -28,6 +28,34 @@ def make_toolbox(plan: Plan, app_tools: Sequence[BaseTool]) -> Toolbox:
 
     Raises SettingsError when the plan names a tool that nobody brings.
     """
+    every = _every_tool(plan, app_tools)
+    tools = {name: tool for name, tool in every.items() if name not in plan.deactivated_tools}
+    return Toolbox(tools, [convert_to_openai_tool(tool) for tool in tools.values()])
+
+
+def refuse_unknown_tools(plan: Plan, app_tools: Sequence[BaseTool]) -> None:
+    """Refuse a plan that names a tool which nobody brings, wherever it does: a slip in ``four_eyes`` would leave the
+    tool that was meant unguarded (OR-33).
+
+    Raises SettingsError.
+    """
+    every = _every_tool(plan, app_tools)
+    named = {
+        "four_eyes": plan.four_eyes,
+        "deactivated_tools": plan.deactivated_tools,
+        "auto_approve_rules": tuple(rule.tool for rule in plan.auto_approve_rules),
+    }
+    for field, tools in named.items():
+        for tool in tools:
+            if tool not in every:
+                known = ", ".join(sorted(every))
+                raise SettingsError(
+                    sentences("tool_not_there", plan=plan.name, field=field, tool=tool, known=known)
+                )
+
+
+def _every_tool(plan: Plan, app_tools: Sequence[BaseTool]) -> dict[str, BaseTool]:
+    """By the name that the model calls it by. Raises SettingsError as :func:`make_toolbox`."""
     own = {tool.name: tool for tool in app_tools}
     events = {tool.name: tool for tool in make_tools(plan, agent_scope)}
     known = {**own_tools(), **own}
@@ -37,9 +65,7 @@ def make_toolbox(plan: Plan, app_tools: Sequence[BaseTool]) -> Toolbox:
                 sentences("tool_unknown", plan=plan.name, tool=name, known=", ".join(sorted(known)))
             )
     named = {known[name].name: known[name] for name in plan.tools}
-    every = {**events, **named, **own}
-    tools = {name: tool for name, tool in every.items() if name not in plan.deactivated_tools}
-    return Toolbox(tools, [convert_to_openai_tool(tool) for tool in tools.values()])
+    return {**events, **named, **own}
 
 
 def own_tools() -> dict[str, BaseTool]:

@@ -1,5 +1,7 @@
 """``recuerdo approvals``: what waits for a second person (OR-33, IM-49)."""
 
+import asyncio
+import json
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,19 +10,29 @@ import typer
 import yaml
 from rich.table import Table
 
-from recuerdo.cli.console import out, plain_text, print_json, printable, speaker
-from recuerdo.cli.desk import at_desk
+from recuerdo.cli.console import checked_id, complain, out, plain_text, print_json, printable, speaker
+from recuerdo.cli.desk import at_desk, open_desk
 from recuerdo.cli.options import Actor, AsJson, Assistant, PlanName, Tenant
+from recuerdo.state.errors import ElsewhereError, InputError, RecuerdoError, SettingsError
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from recuerdo.cli.session import Identity
+    from recuerdo.governance import Governance
+    from recuerdo.level_1 import Level1
+    from recuerdo.nodes.services import Services
     from recuerdo.stores.postgres.approvals import Approval, Decision
     from recuerdo.stores.postgres.tool_calls import ToolCall
     from recuerdo.turn import Turn
 
 sentences = load_sentences(__package__, "approvals_sentences.yaml")
 _say = speaker(sentences)
+_agent_sentences = load_sentences("recuerdo")
+
+_LISTING = "recuerdo approvals list"
+_ID_WIDTH = 36
 
 approvals_app = typer.Typer(
     name="approvals", help="What waits for a second person's decision.", no_args_is_help=True
@@ -54,38 +66,42 @@ def list_approvals(
     status: Annotated[Status, typer.Option(help="Which ones.")] = Status.pending,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
     tenant: Tenant = None,
-    plan: PlanName = None,
     as_json: AsJson = False,
 ) -> None:
-    """List requests, newest first, and calls whose outcome nobody knows."""
-    from recuerdo.cli.session import Identity, open_stores
+    """List requests, newest first; those decided whose turn has not gone on; calls whose outcome nobody knows."""
 
-    with open_stores(Identity(None, tenant, None, plan)) as agent:
-        desk = agent.governance.approvals
-        found = agent.run_sync(desk.list(status.value, actor=actor, limit=limit))
-        unknown = agent.run_sync(desk.unknown_outcomes(actor=actor, limit=limit))
+    async def work(desk: "Governance") -> "tuple[Sequence[Approval], Sequence[Approval], Sequence[ToolCall]]":
+        approvals = desk.approvals
+        return (
+            await approvals.list(status.value, actor=actor, limit=limit),
+            await approvals.not_gone_on(actor=actor, limit=limit),
+            await approvals.unknown_outcomes(actor=actor, limit=limit),
+        )
+
+    found, stopped, unknown = at_desk(tenant, work)
     if as_json:
         print_json(
-            {"approvals": [vars(one) for one in found], "unknown_outcomes": [vars(one) for one in unknown]}
+            {
+                "approvals": [vars(one) for one in found],
+                "not_gone_on": [vars(one) for one in stopped],
+                "unknown_outcomes": [vars(one) for one in unknown],
+            }
         )
         return
-    out().print(_table(found) if found else plain_text(_say("none")))
+    nothing = _say("nothing_waits" if status is Status.pending else "none_is_so")
+    out().print(_table(found) if found else plain_text(nothing))
+    if stopped:
+        out().print(plain_text("\n" + _say("not_gone_on"), "yellow"))
+        out().print(_table(stopped))
     if unknown:
         out().print(plain_text("\n" + _say("unknown_outcomes"), "yellow"))
         out().print(_unknown_table(unknown))
 
 
 @approvals_app.command()
-def show(
-    approval: Id, actor: Actor, tenant: Tenant = None, plan: PlanName = None, as_json: AsJson = False
-) -> None:
+def show(approval: Id, actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """Show one request with its arguments and what the turn works with."""
-    from recuerdo.cli.session import Identity, open_stores
-    from recuerdo.resuming import approval_id
-
-    with open_stores(Identity(None, tenant, None, plan)) as agent:
-        found = agent.run_sync(agent.governance.approvals.show(approval_id(approval), actor=actor))
-        level = agent.run_sync(agent.level_1(found.conversation, user=found.user))
+    found, level = asyncio.run(_shown(checked_id(approval, _LISTING), actor, tenant))
     document = {**vars(found), "level_1": vars(level) if level else None}
     if as_json:
         print_json(document)
@@ -145,20 +161,11 @@ def resume(
 
 @approvals_app.command()
 def reverse(
-    approval: Id,
-    actor: Actor,
-    reason: Reason = None,
-    tenant: Tenant = None,
-    plan: PlanName = None,
-    as_json: AsJson = False,
+    approval: Id, actor: Actor, reason: Reason = None, tenant: Tenant = None, as_json: AsJson = False
 ) -> None:
     """Note that what was approved had to be undone; this undoes nothing by itself."""
-    from recuerdo.cli.session import Identity, open_stores
-    from recuerdo.resuming import approval_id
-
-    with open_stores(Identity(None, tenant, None, plan)) as agent:
-        desk = agent.governance.approvals
-        found = agent.run_sync(desk.reverse(approval_id(approval), actor=actor, reason=reason))
+    key = checked_id(approval, _LISTING)
+    found = at_desk(tenant, lambda desk: desk.approvals.reverse(key, actor=actor, reason=reason))
     if as_json:
         print_json(vars(found))
     else:
@@ -175,8 +182,9 @@ def settle(
     as_json: AsJson = False,
 ) -> None:
     """Say what came of a call whose outcome nobody knew, once; this runs nothing."""
+    key = checked_id(call, _LISTING)
     found = at_desk(
-        tenant, lambda desk: desk.approvals.settle(call, outcome.value, actor=actor, reason=reason)
+        tenant, lambda desk: desk.approvals.settle(key, outcome.value, actor=actor, reason=reason)
     )
     if as_json:
         print_json(vars(found))
@@ -193,29 +201,91 @@ def _decide(
     *,
     as_json: bool,
 ) -> None:
-    """In an agent of the request's own plan and assistant, unless others are named.
+    """Decide at the desk, then go on in an agent of the request's own plan and assistant.
 
     Who made a request may take it back without a role; to go on with what was decided takes one.
     """
-    from recuerdo.cli.session import Identity, open_stores, open_with_model
-    from recuerdo.resuming import approval_id
-    from recuerdo.stores.postgres.approvals import Approvals
-
-    key = approval_id(approval)
-    with open_stores(identity) as agent:
+    key = checked_id(approval, _LISTING)
+    found = asyncio.run(_taken(identity, key, decision, actor, reason))
+    try:
+        turn = _gone_on(identity, found, actor)
+    except (ElsewhereError, SettingsError) as error:
         if decision is None:
-            agent.run_sync(agent.governance.approvals.show(key, actor=actor))
-        approvals = Approvals(agent.services.database, agent.tenant, agent.services.keys)
-        found = agent.run_sync(approvals.get(key))
-    own = Identity(None, identity.tenant, identity.assistant or found.assistant, identity.plan or found.plan)
-    with open_with_model(own) as agent:
-        turn = agent.run_sync(agent.resume(key, decision, actor=actor, reason=reason))
+            raise
+        _say_stands(found, error, as_json)
+        return
     if as_json:
         print_json(_turn(turn))
         return
     out().print(plain_text(turn.reply), soft_wrap=True)
     if turn.pending:
         print(_say("next", id=turn.pending.id, tool=printable(turn.pending.tool)))
+
+
+async def _taken(
+    identity: "Identity", key: "UUID", decision: "Decision | None", actor: str, reason: str | None
+) -> "Approval":
+    """The request, decided if that is asked for. No agent opens for somebody who may not."""
+    from recuerdo.governance.approvals import GovernedApprovals
+    from recuerdo.stores.postgres.approvals import Approvals
+
+    async with open_desk(identity.tenant) as (services, tenant):
+        desk = GovernedApprovals(services, tenant)
+        if decision is None:
+            return await desk.show(key, actor=actor)
+        approvals = Approvals(services.database, tenant, services.keys)
+        await asyncio.to_thread(_require_its_own, await approvals.seen(key, actor=actor), identity)
+        return await desk.decide(key, decision, actor=actor, reason=reason)
+
+
+def _require_its_own(found: "Approval", identity: "Identity") -> None:
+    """Whoever names another plan or assistant than the request's may mean another request. Raises InputError."""
+    from recuerdo.stores.plans import is_file, load_plan
+
+    plan = identity.plan or found.plan
+    plan = load_plan(plan).name if is_file(plan) else plan
+    if (plan, identity.assistant or found.assistant) != (found.plan, found.assistant):
+        where = {"plan": found.plan, "assistant": found.assistant}
+        raise InputError(_agent_sentences("approval_elsewhere", id=found.id, **where))
+
+
+def _gone_on(identity: "Identity", found: "Approval", actor: str) -> "Turn":
+    from recuerdo.cli.session import Identity, open_with_model
+
+    assistant, plan = identity.assistant or found.assistant, identity.plan or found.plan
+    with open_with_model(Identity(None, identity.tenant, assistant, plan)) as agent:
+        return agent.run_sync(agent.resume(found, actor=actor))
+
+
+def _say_stands(found: "Approval", error: RecuerdoError, as_json: bool) -> None:
+    """The decision is taken, and that was asked for; the turn goes on where it can."""
+    complain(sentences("stands", id=found.id, why=error.sentence))
+    if as_json:
+        print_json({"approval": vars(found), "gone_on": False})
+    else:
+        print(printable(f"{found.id} {_state(found)}"))
+
+
+async def _shown(key: "UUID", actor: str, tenant: str | None) -> "tuple[Approval, Level1 | None]":
+    from recuerdo.governance.approvals import GovernedApprovals
+
+    async with open_desk(tenant) as (services, name):
+        found = await GovernedApprovals(services, name).show(key, actor=actor)
+        return found, await _level_1(services, name, found)
+
+
+async def _level_1(services: "Services", tenant: str, found: "Approval") -> "Level1 | None":
+    """What the turn that waits works with: read from its thread, whatever the plan."""
+    from recuerdo.agent import Agent
+    from recuerdo.graph.turn import build_turn_graph
+    from recuerdo.stores.postgres.checkpoints import open_saver
+
+    async def provide() -> "Services":
+        return services
+
+    graph = build_turn_graph(provide, await open_saver(services.database))
+    agent = Agent(services, graph, tenant, found.assistant, "live")
+    return await agent.level_1(found.conversation, user=found.user)
 
 
 def _turn(turn: "Turn") -> dict[str, Any]:
@@ -242,12 +312,16 @@ def _table(found: "Sequence[Approval]") -> Table:
         "column_id", "column_at", "column_tool", "column_arguments", "column_user", "column_status"
     )
     for one in found:
-        arguments = ", ".join(f"{name}={value}" for name, value in one.arguments.items())
-        decided = one.rule or one.decided_by or ""
-        state = f"{_say('is_' + one.status)} {decided}".strip()
-        cells = (one.id, _at(one.requested_at), one.tool, arguments, one.user or "-", state)
+        # Quoted: a text must not pass for other arguments.
+        given = ((name, json.dumps(value, ensure_ascii=False)) for name, value in one.arguments.items())
+        arguments = ", ".join(f"{name}={value}" for name, value in given)
+        cells = (one.id, _at(one.requested_at), one.tool, arguments, one.user or "-", _state(one))
         table.add_row(*(plain_text(str(cell)) for cell in cells))
     return table
+
+
+def _state(one: "Approval") -> str:
+    return f"{_say('is_' + one.status)} {one.rule or one.decided_by or ''}".strip()
 
 
 def _unknown_table(unknown: "Sequence[ToolCall]") -> Table:
@@ -261,7 +335,8 @@ def _unknown_table(unknown: "Sequence[ToolCall]") -> Table:
 def _columns(*keys: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for key in keys:
-        table.add_column(_say(key), overflow="fold")
+        # An id has to be read whole, to be given back.
+        table.add_column(_say(key), overflow="fold", min_width=_ID_WIDTH if key == "column_id" else None)
     return table
 
 

@@ -1,7 +1,9 @@
 """``recuerdo audit``: the chain of what governed the agents of a tenant, read and verified."""
 
+import json
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -70,11 +72,15 @@ def list_entries(
         tenant, lambda desk: desk.audit.entries(actor=actor, limit=limit, before=before, subject=subject)
     )
     if as_json:
-        print_json([{**vars(entry), "hash": entry.hash.hex()} for entry in entries])
+        print_json([_entry(entry) for entry in entries])
     elif entries:
         out().print(_list(entries))
     else:
         print(printable(sentences("empty").in_language(language())))
+
+
+def _entry(entry: "GovernanceEntry") -> dict[str, Any]:
+    return {**vars(entry), "details": json.loads(entry.details), "hash": entry.hash.hex()}
 
 
 def _list(entries: Sequence["GovernanceEntry"]) -> Table:
@@ -83,6 +89,21 @@ def _list(entries: Sequence["GovernanceEntry"]) -> Table:
         table.add_column(sentences(f"column_{column}").in_language(language()), overflow="fold")
     for one in entries:
         when = f"{one.at:%Y-%m-%d %H:%M:%S %Z}"
-        cells = (str(one.number), when, one.actor, one.action, one.subject, one.details)
+        cells = (str(one.number), when, one.actor, one.action, one.subject, _told(one))
         table.add_row(*map(plain_text, cells))
     return table
+
+
+def _told(entry: "GovernanceEntry") -> str:
+    """What changed and the details, as far as they are words: a hash says nothing to a reader, and is in the JSON."""
+    words = [value if value and not _HASH.fullmatch(value) else "" for value in (entry.before, entry.after)]
+    change = " → ".join(word or "–" for word in words) if any(words) else ""
+    details = [f"{name} {_listed(value)}" for name, value in json.loads(entry.details).items() if value]
+    return ", ".join(part for part in (change, *details) if part and not _HASH.search(part))
+
+
+def _listed(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_HASH = re.compile("[0-9a-f]{64}")

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from typing import Any, Protocol
+from uuid import UUID
 
 from rich.console import Console
 from rich.text import Text
@@ -97,3 +98,11 @@ def checked_name(option: str, name: str | None) -> str | None:
     if name is not None and (not name.strip() or not name.isprintable()):
         raise InputError(sentences("name_invalid", option=option))
     return name
+
+
+def checked_id(text: str, listing: str) -> UUID:
+    """An id as given. Raises InputError for a text that is none, which names the command that lists them."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InputError(sentences("id_invalid", id=text[:60], listing=listing)) from None

@@ -62,8 +62,10 @@ def _show_learning(event: "HotelEvent") -> None:
     match event:
         case hotel.Proposed(proposal):
             console.print(plain_text(proposal.wording[language()], "yellow"))
-            values = {"size": proposal.sample_size, "share": f"{proposal.effect.get('share', 0):.0%}"}
+            values = {"size": proposal.sample_size, "share": f"{proposal.effect.get('share', 0) * 100:.0f}"}
             console.print(plain_text(_say("rests_on", **values), "dim"))
+        case hotel.Agreed(actor):
+            console.print(plain_text(_say("agreed", actor=actor), "green"))
         case hotel.InForce(revision, actor):
             console.print(plain_text(_say("in_force", revision=revision.reference, actor=actor), "green"))
         case hotel.Stopped(actor):

@@ -1,18 +1,19 @@
 """``recuerdo eval``: a plan tried with its eval cases, before it is put in force (OR-35)."""
 
-import re
+import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from recuerdo.cli.console import out, plain_text, print_json, speaker
+from recuerdo.cli.desk import at_desk
 from recuerdo.cli.options import Actor, AsJson, PlanName, Tenant
 from recuerdo.state.errors import InputError
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
-    from recuerdo.agent import Agent
+    from recuerdo.governance import Governance
     from recuerdo.stores.postgres.eval_cases import CaseResult, EvalRun
 
 sentences = load_sentences(__package__, "learning_sentences.yaml")
@@ -25,18 +26,18 @@ def evaluate(
     revision: Annotated[
         str | None,
         typer.Option(
-            help="Such as r8. Default: the one in force; of a YAML file, its draft.", metavar="REVISION"
+            help="Such as r8, in force or not. Default: the one in force; of a YAML file, its draft.",
+            metavar="REVISION",
         ),
     ] = None,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
     """Try a plan's eval cases with the model that is set; exit code 1 when one fails. No tool changes anything."""
-    from recuerdo.cli.session import Identity, open_with_model
+    from recuerdo.governance.arguments import checked_revision
 
-    number = _number(revision)
-    with open_with_model(Identity(None, tenant, None, plan)) as agent:
-        run = agent.run_sync(_run(agent, number, actor))
+    number = None if revision is None else checked_revision(revision)
+    run = at_desk(tenant, lambda desk: _run(desk, plan, number, actor), model=True)
     if as_json:
         print_json(_document(run))
     else:
@@ -45,19 +46,20 @@ def evaluate(
         raise InputError(sentences("eval_failed", failed=len(run.failed), cases=len(run.results)))
 
 
-async def _run(agent: "Agent", number: int | None, actor: str) -> "EvalRun":
-    from recuerdo.governance.evaluations import Evaluations
+async def _run(desk: "Governance", plan: str | None, number: int | None, actor: str) -> "EvalRun":
+    """A revision, whether or not it was ever in force; of a file without one its draft, where drafts may run."""
+    from recuerdo.stores.plans import is_file, load_draft, load_plan
+    from recuerdo.stores.settings import Settings
 
-    return await Evaluations(agent.services, agent.tenant).run(number=number, actor=actor)
-
-
-def _number(revision: str | None) -> int | None:
-    if revision is None:
-        return None
-    found = re.fullmatch(r"r?([1-9][0-9]{0,8})", revision.strip())
-    if not found:
-        raise InputError(sentences("eval_revision", text=revision[:40]))
-    return int(found[1])
+    settings = await asyncio.to_thread(Settings.load)
+    plan = plan or settings.plan
+    if is_file(plan) and number is None:
+        draft = await asyncio.to_thread(load_draft, plan, allowed=settings.drafts)
+        return await desk.evaluations.run_draft(draft, actor=actor)
+    name = (await asyncio.to_thread(load_plan, plan)).name if is_file(plan) else plan
+    if number is None:
+        number = (await desk.plans.show(actor=actor, name=name)).revision.number
+    return await desk.evaluations.run(name, number, actor=actor)
 
 
 def _document(run: "EvalRun") -> dict[str, Any]:

@@ -25,6 +25,7 @@ from recuerdo.cli.console import (
 )
 from recuerdo.cli.options import AsJson, Assistant, PlanName, Tenant
 from recuerdo.state.errors import InputError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
-        raise InputError(sentences("not_written", file=path, reason=error.strerror)) from None
+        raise InputError(sentences("not_written", file=path, reason=system_reason(error))) from None
 
 
 def _yaml(data: Any) -> str:

@@ -12,15 +12,15 @@ import typer
 from rich.table import Table
 
 from recuerdo.cli.console import (
-    checked_name,
+    complain,
     language,
     out,
     plain_text,
     print_json,
     printable,
-    quiet_logs,
     speaker,
 )
+from recuerdo.cli.desk import open_desk
 from recuerdo.cli.options import Actor, AsJson, MaybeActor, Tenant, named
 from recuerdo.state.errors import RecuerdoError, SettingsError
 from recuerdo.state.sentences import load_sentences
@@ -61,6 +61,16 @@ def build(
     _print(
         "built" if document["new"] else "built_before", **{k: values[k] for k in ("pack", "files", "tokens")}
     )
+    _say_too_large(document["tokens"])
+
+
+def _say_too_large(tokens: int) -> None:
+    """No plan can use it whose budget is the default one (C-23)."""
+    from recuerdo.state.plan import Limits
+
+    most = Limits().packs
+    if tokens > most:
+        complain(sentences("too_large", tokens=tokens, limit=most))
 
 
 @pack_app.command("list")
@@ -167,17 +177,8 @@ class _Desk:
 
 @asynccontextmanager
 async def _desk(tenant: str | None) -> AsyncIterator[_Desk]:
-    """Opens the stores, not an agent: a plan whose pack is missing must not stand in the way of building it."""
-    from recuerdo.graph.services import Parts, open_services
-    from recuerdo.nodes.call_llm.offline import OfflineResponder
-    from recuerdo.stores.plans import load_plan
-    from recuerdo.stores.settings import Settings
-
-    quiet_logs()
-    checked_name("--tenant", tenant)
-    settings = await asyncio.to_thread(Settings.load)
-    async with open_services(settings, Parts(load_plan("trading"), OfflineResponder())) as services:
-        yield _Desk(services, tenant or settings.tenant)
+    async with open_desk(tenant) as (services, name):
+        yield _Desk(services, name)
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """``recuerdo plan``: how an agent behaves, as signed revisions (OR-20, OR-29, IM-50, IM-52)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,12 +18,14 @@ from recuerdo.cli.console import (
 )
 from recuerdo.cli.desk import at_desk
 from recuerdo.cli.options import Actor, AsJson, MaybeActor, Tenant, named
-from recuerdo.state.sentences import load_sentences
+from recuerdo.state.errors import SettingsError
+from recuerdo.state.sentences import Sentence, load_sentences
 
 if TYPE_CHECKING:
     from recuerdo.governance import Governance
+    from recuerdo.governance.plans import ShownRevision
     from recuerdo.state.plan import Plan
-    from recuerdo.stores.plans import Revision, RevisionEntry
+    from recuerdo.stores.plans import EmergencyStop, Revision, RevisionEntry
     from recuerdo.stores.plans.diff import Difference
 
 sentences = load_sentences(__package__, "plan_sentences.yaml")
@@ -47,15 +49,23 @@ def show(
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a draft and show it whole, defaults included; with --revision, verify and show what was signed."""
-    from recuerdo.stores.plans import load_plan
+    """Check a draft and show it whole, defaults included; with --revision, verify and show what was signed.
+
+    Of a plan that neither ships nor is a file, the revision in force is shown.
+    """
+    from recuerdo.stores.plans import is_file, load_plan, shipped_plans
     from recuerdo.stores.settings import Settings
 
     name = plan or Settings.load().plan
-    if revision is not None:
-        _show_revision(name, revision, named(actor), tenant, as_json)
+    is_draft = is_file(name) or name in shipped_plans()
+    if revision is not None or (actor and not is_draft):
+        _show_revision(name, revision or "active", named(actor), tenant, as_json)
         return
+    if not is_draft:
+        raise SettingsError(sentences("no_draft", plan=name[:60], known=", ".join(shipped_plans())))
     draft = load_plan(name)
+    if is_file(name):
+        _say_unknown_tools(draft)
     data = draft.model_dump(mode="json")
     if as_json:
         print_json({**data, "draft": True})
@@ -71,19 +81,34 @@ def list_revisions(
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the signed revisions, the newest first, and which one is in force."""
-    entries = at_desk(tenant, lambda desk: desk.plans.all(plan, actor=actor))
+    """List the signed revisions, the newest first, which one is in force, and the emergency stops that are on."""
+
+    async def work(desk: "Governance") -> "tuple[Sequence[RevisionEntry], Mapping[str, EmergencyStop]]":
+        entries = await desk.plans.all(plan, actor=actor)
+        stops = await desk.plans.stops(actor=actor)
+        return entries, {name: stop for name, stop in stops.items() if plan in (None, name)}
+
+    entries, stops = at_desk(tenant, work)
     if as_json:
-        print_json([{**vars(entry), "revision": f"r{entry.number}"} for entry in entries])
-    elif entries:
-        out().print(_list(entries))
+        print_json(_entries(entries, stops))
+        return
+    if entries:
+        out().print(_list(entries, stops))
     else:
         _print("none")
+    for name, stop in stops.items():
+        _say_stopped(name, stop)
 
 
 @plan_app.command("compile")
 def compile_plan(
-    plan: Annotated[str, typer.Argument(help="A YAML file, or the name of a plan that ships.")],
+    plan: Annotated[
+        str,
+        typer.Argument(
+            help="A YAML file or the name of a plan that ships. The name of another: what its last revision says, with"
+            " the proposals approved since."
+        ),
+    ],
     actor: Actor,
     without: Annotated[
         list[str] | None,
@@ -193,7 +218,7 @@ def stop(
     if as_json:
         print_json({"plan": plan, "stopped": True, **vars(found)})
         return
-    _print("stopped_all" if found.all_tools else "stopped", plan=plan)
+    _say_stopped(plan, found)
 
 
 @plan_app.command()
@@ -217,16 +242,47 @@ def rotate_key(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> 
 
 
 def _show_revision(name: str, revision: str, actor: str, tenant: str | None, as_json: bool) -> None:
+    from recuerdo.stores.plans import is_file, load_plan
+
     wanted = None if revision == "active" else revision
-    shown = at_desk(tenant, lambda desk: desk.plans.show(wanted, actor=actor, name=name))
+    name = load_plan(name).name if is_file(name) else name
+
+    async def work(desk: "Governance") -> "tuple[ShownRevision, EmergencyStop | None]":
+        return (
+            await desk.plans.show(wanted, actor=actor, name=name),
+            await desk.plans.stopped(name, actor=actor),
+        )
+
+    shown, stop = at_desk(tenant, work)
     found = shown.revision
     data = found.plan.model_dump(mode="json")
     if as_json:
-        print_json({**_data(found), "plan": data, "draft": False, "envelope": shown.envelope})
+        whole = {**_data(found), "plan": data, "draft": False, "stop": stop and vars(stop)}
+        print_json({**whole, "envelope": shown.envelope})
         return
     _print_yaml(data)
     key = shown.sealed.signature.key_id
     _print("shown", revision=found.reference, hash=found.sha256, signer=key)
+    if stop is not None:
+        complain(_stopped(name, stop))
+
+
+def _say_unknown_tools(draft: "Plan") -> None:
+    """A name that no tool has here may be a slip, or an app's own."""
+    from recuerdo.nodes.run_tools.toolbox import refuse_unknown_tools
+
+    try:
+        refuse_unknown_tools(draft, ())
+    except SettingsError as error:
+        complain(error.sentence)
+
+
+def _say_stopped(plan: str, stop: "EmergencyStop") -> None:
+    print(printable(_stopped(plan, stop).in_language(language())))
+
+
+def _stopped(plan: str, stop: "EmergencyStop") -> Sentence:
+    return sentences("stopped_all" if stop.all_tools else "stopped", plan=plan)
 
 
 def _version(text: str) -> "Plan | None":
@@ -288,12 +344,29 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _list(entries: Sequence["RevisionEntry"]) -> Table:
+def _entries(
+    entries: Sequence["RevisionEntry"], stops: "Mapping[str, EmergencyStop]"
+) -> list[dict[str, Any]]:
+    """Each revision with the stop of its plan; a draft that is stopped has no revision."""
+    on = {name: vars(stop) for name, stop in stops.items()}
+    known = {entry.name for entry in entries}
+    drafts = [
+        {"name": name, "revision": None, "active": False, "stop": stop}
+        for name, stop in on.items()
+        if name not in known
+    ]
+    listed = [
+        {**vars(entry), "revision": f"r{entry.number}", "stop": on.get(entry.name)} for entry in entries
+    ]
+    return listed + drafts
+
+
+def _list(entries: Sequence["RevisionEntry"], stops: "Mapping[str, EmergencyStop]") -> Table:
     table = _table("plan", "revision", "level", "state", "compiled", "by", "hash")
-    active = sentences("active").in_language(language())
     for entry in entries:
         when = f"{entry.compiled_at:%Y-%m-%d %H:%M %Z}"
-        state = active if entry.active else ""
+        key = "active_stopped" if entry.name in stops else "active"
+        state = sentences(key).in_language(language()) if entry.active else ""
         which = (entry.name, f"r{entry.number}", str(entry.level), state)
         table.add_row(*map(plain_text, (*which, when, entry.compiled_by, entry.sha256[:12])))
     return table

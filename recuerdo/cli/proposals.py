@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from recuerdo.cli.console import complain, language, out, plain_text, print_json, printable, speaker
+from recuerdo.cli.console import (
+    checked_id,
+    complain,
+    language,
+    out,
+    plain_text,
+    print_json,
+    printable,
+    speaker,
+)
 from recuerdo.cli.desk import at_desk
 from recuerdo.cli.options import Actor, AsJson, Tenant
 from recuerdo.state.errors import SettingsError
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from recuerdo.governance import Governance
     from recuerdo.governance.proposals import GovernedProposals
     from recuerdo.stores.plans.standing import Standing
@@ -38,6 +49,8 @@ class Status(StrEnum):
 
 
 _SHOWN_LINKS = 1000
+_LISTING = "recuerdo proposals list"
+_FIRST = ("requests_decided", "would_have_passed", "share", "per_month")
 
 Id = Annotated[str, typer.Argument(help="Id of a proposal, as the list shows it.", metavar="ID")]
 Reason = Annotated[str | None, typer.Option(help="Why.")]
@@ -69,10 +82,12 @@ def list_proposals(
 def show(proposal: Id, actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None:
     """Show a proposal: the question, what it would change, where it stands, and what it rests on."""
 
+    key = checked_id(proposal, _LISTING)
+
     async def work(desk: "Governance") -> "tuple[Proposal, Standing | None, Sequence[Link]]":
-        found = await _of(desk).show(proposal, actor=actor)
-        standing = await _standing(_of(desk), proposal, actor)
-        return found, standing, await _of(desk).links(proposal, actor=actor, limit=_SHOWN_LINKS)
+        found = await _of(desk).show(key, actor=actor)
+        standing = await _standing(_of(desk), key, actor)
+        return found, standing, await _of(desk).links(key, actor=actor, limit=_SHOWN_LINKS)
 
     found, standing, links = at_desk(tenant, work)
     if as_json:
@@ -118,7 +133,7 @@ def sweeps(actor: Actor, tenant: Tenant = None, as_json: AsJson = False) -> None
         out().print(_sweeps(found) if found else plain_text(_say("no_sweeps")))
 
 
-async def _standing(desk: "GovernedProposals", proposal: str, actor: str) -> "Standing | None":
+async def _standing(desk: "GovernedProposals", proposal: "UUID", actor: str) -> "Standing | None":
     """Where it stands; that a revision is refused is told, and the proposal can be read all the same."""
     try:
         return await desk.standing(proposal, actor=actor)
@@ -134,7 +149,8 @@ def _of(desk: "Governance") -> "GovernedProposals":
 def _decide(
     proposal: str, decision: "Decision", actor: str, reason: str | None, tenant: str | None, as_json: bool
 ) -> None:
-    found = at_desk(tenant, lambda desk: _of(desk).decide(proposal, decision, actor=actor, reason=reason))
+    key = checked_id(proposal, _LISTING)
+    found = at_desk(tenant, lambda desk: _of(desk).decide(key, decision, actor=actor, reason=reason))
     if as_json:
         print_json(_document(found))
     else:
@@ -147,7 +163,7 @@ def _document(proposal: "Proposal") -> dict[str, Any]:
 
 def _told(found: "Proposal", standing: "Standing | None", links: "Sequence[Link]") -> str:
     period = f"{found.period_from:%Y-%m-%d} – {found.period_to:%Y-%m-%d}"
-    effect = ", ".join(f"{name} {value:g}" for name, value in found.effect.items())
+    effect = ", ".join(_effect(name, found.effect[name]) for name in sorted(found.effect, key=_place))
     basis = _say(
         "basis", size=found.sample_size, period=period, effect=effect, plan=found.plan, subject=_change(found)
     )
@@ -157,6 +173,17 @@ def _told(found: "Proposal", standing: "Standing | None", links: "Sequence[Link]
         what_next = _say(f"next_{standing.next}", number=standing.since, plan=found.plan, id=found.id)
         lines.append(f"{in_force} {what_next}")
     return "\n".join([*lines, *(_link(link) for link in links)])
+
+
+def _effect(name: str, value: float) -> str:
+    """A figure of the estimate in words; as it is called where this program knows none."""
+    key = f"effect_{name}"
+    told = f"{value * 100:.0f}" if name == "share" else f"{value:.10g}"
+    return _say(key, value=told) if key in sentences else f"{name} {told}"
+
+
+def _place(name: str) -> tuple[int, str]:
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST)), name
 
 
 def _change(found: "Proposal") -> str:
@@ -203,7 +230,10 @@ def _sweeps(found: "Sequence[Sweep]") -> Table:
         began = f"{one.started_at:%Y-%m-%d %H:%M}" if one.started_at else "-"
         state = f"{_say(f'sweep_{one.status}')} {one.error or ''}".strip()
         counts = ("-" if n is None else str(n) for n in (one.evidence, one.proposals))
-        table.add_row(*map(plain_text, (f"{one.due_at:%Y-%m-%d %H:%M %Z}", state, began, *counts)))
+        # One that somebody asked for took the next one's place before its time had come.
+        by_hand = one.started_at is not None and one.started_at < one.due_at
+        due = _say("by_hand") if by_hand else f"{one.due_at:%Y-%m-%d %H:%M %Z}"
+        table.add_row(*map(plain_text, (due, state, began, *counts)))
     return table
 
 

@@ -65,11 +65,12 @@ def _change(
     role: str,
     tenant: str | None,
     as_json: bool,
-    work: Callable[["Governance"], Awaitable[None]],
+    work: Callable[["Governance"], Awaitable[bool | None]],
 ) -> None:
     checked_name("NAME", name)
-    at_desk(tenant, work)
+    changed = at_desk(tenant, work) is not False
     if as_json:
-        print_json({"user": name, "role": role})
+        print_json({"user": name, "role": role, "changed": changed})
         return
-    print(printable(sentences("changed", name=name, role=role).in_language(language())))
+    key = "changed" if changed else "unchanged"
+    print(printable(sentences(key, name=name, role=role).in_language(language())))

@@ -5,15 +5,14 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from langchain_core.language_models import BaseChatModel
-
 from recuerdo.agent import Agent
 from recuerdo.cli.console import checked_name, complain, note, quiet_logs
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.clock import clock_of
 from recuerdo.demo.sample import load_sample
+from recuerdo.graph.services import Parts
 from recuerdo.nodes.call_llm.offline import OfflineResponder
-from recuerdo.opening import AgentOpening, open_agent
+from recuerdo.opening import AgentOpening
 from recuerdo.state.turn import Mode
 from recuerdo.stores.plans import is_file, load_plan
 from recuerdo.stores.settings import Settings
@@ -75,10 +74,10 @@ def open_session(identity: Identity, conversation: str | None, mode: Mode) -> It
 def open_stores(identity: Identity, *, mode: Mode = "live") -> Iterator[Agent]:
     """Open an agent only to look at what it keeps: a model that is set up wrongly does not stand in the way.
 
-    Nor does a plan that is not signed: no turn runs.
+    Nor does a plan that is not signed: no turn runs. Nor is one signed, for somebody who may have no role.
     """
     quiet_logs()
-    with _opening(identity, mode=mode, model=OfflineResponder(), draft=True) as agent:
+    with _opening(identity, mode=mode, to_look=True) as agent:
         yield agent
 
 
@@ -90,22 +89,19 @@ def open_with_model(identity: Identity) -> Iterator[Agent]:
         yield agent
 
 
-def _opening(
-    identity: Identity, *, mode: Mode = "live", model: BaseChatModel | None = None, draft: bool = False
-) -> AgentOpening:
+def _opening(identity: Identity, *, mode: Mode = "live", to_look: bool = False) -> AgentOpening:
     """An agent for this identity, on its tenant's own clock: the demo's data would have expired by ours."""
     settings = Settings.load()
     plan = identity.plan or settings.plan
     tenant = identity.tenant or settings.tenant
-    return open_agent(
-        settings,
-        plan=load_plan(plan) if draft and is_file(plan) else plan,
-        tenant=tenant,
-        assistant=identity.assistant,
-        model=model,
-        mode=mode,
+    parts = Parts(
+        plan=load_plan(plan) if to_look and is_file(plan) else plan,
+        model=OfflineResponder() if to_look else None,
         clock=clock_of(tenant),
+        tenant=tenant,
+        to_look=to_look,
     )
+    return AgentOpening(settings, parts, tenant, identity.assistant, mode)
 
 
 def _warn_of_index(agent: Agent) -> None:

@@ -12,6 +12,10 @@ from recuerdo.governance.plans import GovernedPlans
 from recuerdo.governance.proposals import GovernedProposals
 from recuerdo.governance.roles import GovernedRoles
 from recuerdo.nodes.services import Services
+from recuerdo.stores.postgres.evidence import EvidenceFilter
+from recuerdo.stores.postgres.governance_audit import Anchor
+
+__all__ = ["Anchor", "EvidenceFilter", "Governance"]
 
 
 class Governance:

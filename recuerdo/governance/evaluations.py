@@ -6,13 +6,14 @@ from hashlib import sha256
 
 import rfc8785
 
+from recuerdo.governance.arguments import checked_instance, checked_revision
 from recuerdo.graph.evaluation import try_case
 from recuerdo.nodes.call_llm.model import model_name
 from recuerdo.nodes.services import Services
 from recuerdo.state.errors import InputError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import Sentence, load_sentences
-from recuerdo.stores.plans import PlanOffice, Revision
+from recuerdo.stores.plans import PlanOffice, Revision, checked_plan_name
 from recuerdo.stores.postgres.eval_cases import EvalRun, EvalRuns, TriedPlan
 from recuerdo.stores.postgres.roles import SUPERVISING, Roles
 
@@ -23,23 +24,24 @@ class Evaluations:
     """Trials of one tenant's plans, with the model of the agent. ``actor`` says who tries or looks.
 
     Every call raises ScopeError when the actor is neither supervisor nor owner, SettingsError when a revision is
-    missing or refused.
+    missing or refused, InputError for an argument that is none. A revision is its number, or its text such as "r8".
     """
 
     def __init__(self, services: Services, tenant: str) -> None:
         self._services = services
         self._tenant = tenant
         self._roles = Roles(services.database, tenant, services.keys)
-        self._runs = EvalRuns(services.database, tenant)
+        self._runs = EvalRuns(services.database, tenant, services.keys)
         self._office = PlanOffice(services.database, tenant, services.keys)
 
-    async def run(self, name: str | None = None, number: int | None = None, *, actor: str) -> EvalRun:
+    async def run(self, name: str | None = None, number: int | str | None = None, *, actor: str) -> EvalRun:
         """Try a revision, None: the one in force, or the draft that the agent runs under, with all its cases.
 
         Raises InputError when it has none, ModelError or StoreError as a turn does.
         """
         await self._roles.require(actor, SUPERVISING)
-        name = name or self._services.plan.name
+        name = self._services.plan.name if name is None else checked_plan_name(name)
+        number = None if number is None else checked_revision(number)
         if number is None and self._services.revision is None and name == self._services.plan.name:
             return await self.run_draft(self._services.plan, actor=actor)
         _, revision = await self._office.read(name, number)
@@ -49,6 +51,7 @@ class Evaluations:
     async def run_draft(self, draft: Plan, *, actor: str) -> EvalRun:
         """Try a draft before it is compiled. Raises as :meth:`run` does."""
         await self._roles.require(actor, SUPERVISING)
+        checked_instance("draft", draft, Plan)
         document = await asyncio.to_thread(rfc8785.dumps, draft.model_dump(mode="json"))
         tried = TriedPlan(draft.name, None, sha256(document).hexdigest(), self._model)
         return await self._run(draft, None, tried, actor)
@@ -56,17 +59,18 @@ class Evaluations:
     async def newest(self, revision: Revision, *, actor: str) -> EvalRun | None:
         """What came of the last trial of a revision; None: it was never tried."""
         await self._roles.require(actor, SUPERVISING)
+        checked_instance("revision", revision, Revision)
         return await self._runs.newest(revision.plan.name, revision.sha256)
 
     async def before_activation(self, revision: Revision, *, actor: str) -> Sentence | None:
         """What speaks against putting a revision in force: cases that it fails, or that nobody has tried."""
-        cases = revision.plan.eval_cases
         run = await self.newest(revision, actor=actor)
+        cases = revision.plan.eval_cases
         if not cases or (run and not run.failed):
             return None
         values: dict[str, object] = {"revision": revision.reference, "cases": len(cases)}
         if run is None:
-            return _sentences("eval_never", **values)
+            return _sentences("eval_never", plan=revision.plan.name, label=revision.label, **values)
         names = ", ".join(result.case for result in run.failed)
         return _sentences("eval_failed", failed=len(run.failed), names=names, **values)
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from recuerdo.governance.arguments import checked_path
 from recuerdo.nodes.services import Services
 from recuerdo.stores.packs import Pack, PackEntry, Packs, read_folder, unseal
 from recuerdo.stores.plans import PlanOffice
@@ -33,13 +34,14 @@ class GovernedPacks:
         sealed = await self._packs.read([reference])
         return unseal(sealed[reference], await asyncio.to_thread(self._services.keys.trusted))
 
-    async def build(self, folder: Path, *, actor: str, name: str | None = None) -> Pack:
+    async def build(self, folder: Path | str, *, actor: str, name: str | None = None) -> Pack:
         """Check a folder, sign it and keep it; it acts once a plan that names it is in force.
 
-        Raises ScopeError for one who is neither supervisor nor owner, SettingsError for what cannot go in.
+        Raises ScopeError for one who is neither supervisor nor owner, SettingsError for what cannot go in, InputError
+        for what is no path.
         """
         await self._roles.require(actor, SUPERVISING)
-        pack = await asyncio.to_thread(read_folder, folder, name)
+        pack = await asyncio.to_thread(read_folder, checked_path("folder", folder), name)
         office = PlanOffice(self._services.database, self._tenant, self._services.keys)
         await office.build_pack(pack, actor=actor, at=self._services.clock())
         return pack

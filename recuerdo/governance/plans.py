@@ -2,19 +2,24 @@
 
 import asyncio
 import logging
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recuerdo.governance.arguments import (
+    checked_flag,
+    checked_instance,
+    checked_names,
+    checked_path,
+    checked_revision,
+)
 from recuerdo.governance.evaluations import Evaluations
 from recuerdo.nodes.check_tokens import refuse_unusable_packs
-from recuerdo.nodes.run_tools.toolbox import make_toolbox
+from recuerdo.nodes.run_tools.toolbox import refuse_unknown_tools
 from recuerdo.nodes.services import Services
-from recuerdo.state.errors import InputError, SettingsError
 from recuerdo.state.key_events import removed_types
 from recuerdo.state.plan import Plan
-from recuerdo.state.sentences import Sentence, load_sentences
+from recuerdo.state.sentences import Sentence
 from recuerdo.stores.keys import KeyRecord
 from recuerdo.stores.plans import (
     EmergencyStop,
@@ -23,7 +28,10 @@ from recuerdo.stores.plans import (
     Revision,
     RevisionEntry,
     SealedRevision,
+    checked_plan_name,
+    is_file,
     load_plan,
+    shipped_plans,
 )
 from recuerdo.stores.plans.diff import Difference, differences
 from recuerdo.stores.postgres.eval_cases import EvalRun
@@ -31,7 +39,6 @@ from recuerdo.stores.postgres.key_events import OperatorEvents
 from recuerdo.stores.postgres.proposals import Proposals
 from recuerdo.stores.postgres.roles import STAFF, Roles
 
-_sentences = load_sentences("recuerdo.stores.plans")
 _log = logging.getLogger(__name__)
 
 
@@ -59,7 +66,8 @@ class GovernedPlans:
     """The plans of one tenant. ``name`` None is the plan that the agent runs under.
 
     ``actor`` says who looks or decides. To look takes any role; ScopeError is raised for one who has none, and by what
-    changes anything for one who is neither supervisor nor owner. A revision is its number, or its text such as "r8".
+    changes anything for one who is neither supervisor nor owner; InputError for an argument that is none. A revision is
+    its number, or its text such as "r8".
     """
 
     def __init__(self, services: Services, tenant: str) -> None:
@@ -71,14 +79,14 @@ class GovernedPlans:
     async def all(self, name: str | None = None, *, actor: str) -> Sequence[RevisionEntry]:
         """Every revision of every plan, or of one, the newest first."""
         await self._roles.require(actor, STAFF)
-        return await self._office.revisions(name)
+        return await self._office.revisions(None if name is None else checked_plan_name(name))
 
     async def show(
         self, revision: int | str | None = None, *, actor: str, name: str | None = None
     ) -> ShownRevision:
         """A revision, None: the one in force. Raises SettingsError when it is missing or refused."""
         await self._roles.require(actor, STAFF)
-        sealed, verified = await self._office.read(self._named(name), _number(revision))
+        sealed, verified = await self._office.read(self._named(name), _wanted(revision))
         return ShownRevision(verified, sealed)
 
     async def compile(
@@ -89,7 +97,8 @@ class GovernedPlans:
         without: Sequence[str] = (),
         include: Sequence[str] = (),
     ) -> Revision:
-        """Make the next signed revision of a draft: a plan, the name of one that ships, or a YAML file.
+        """Make the next signed revision of a draft: a plan, the name of one that ships, or a YAML file. The name of a
+        plan of the tenant's own stands for what its last revision says by itself, where nothing but proposals is new.
 
         It changes nothing until it is activated. It takes in the proposals that were approved since; ``without``
         names proposals, rules, cases or tools whose change it leaves out, as every later revision does until
@@ -100,8 +109,10 @@ class GovernedPlans:
         cannot be left out or taken in.
         """
         await self._office.require_supervisor(actor)
-        if isinstance(draft, str):
-            draft = await asyncio.to_thread(load_plan, draft)
+        without, include = checked_names("without", without), checked_names("include", include)
+        draft = await self._draft(draft)
+        parent = await self._office.next_parent(draft.name)
+        refuse_unknown_tools(_newly_named(draft, parent), self._services.app_tools)
         await self._require_usable(draft)
         proposals = Proposals(self._services.database, self._tenant, self._services.keys)
         return await self._office.compile_revision(
@@ -122,9 +133,7 @@ class GovernedPlans:
 
         Raises InputError when it is in force, SettingsError when it cannot be used.
         """
-        name, number = self._named(name), _number(revision)
-        assert number is not None, "given"
-        return await self._put_in_force(name, number, actor)
+        return await self._put_in_force(self._named(name), checked_revision(revision), actor)
 
     async def removed_types(self, revision: Revision, *, actor: str) -> dict[str, int]:
         """Types of key event that the parent had and this revision has not, with the events of each in the tenant.
@@ -132,6 +141,7 @@ class GovernedPlans:
         They keep their type and stay readable; whoever activates the revision should know (IM-18).
         """
         await self._roles.require(actor, STAFF)
+        checked_instance("revision", revision, Revision)
         if revision.parent is None:
             return {}
         shelf = PlanShelf(self._services.database, self._services.keys)
@@ -149,7 +159,7 @@ class GovernedPlans:
         """
         name = self._named(name)
         return await self._put_in_force(
-            name, await self._office.earlier(name, _number(revision), actor=actor), actor
+            name, await self._office.earlier(name, _wanted(revision), actor=actor), actor
         )
 
     async def diff(
@@ -162,37 +172,61 @@ class GovernedPlans:
     ) -> list[Difference]:
         """What differs between two revisions or drafts; ``after`` None is the revision in force."""
         await self._roles.require(actor, STAFF)
-        return differences(await self._plan(before, name), await self._plan(after, name))
+        old = before if isinstance(before, Plan) else checked_revision(before)
+        return differences(await self._plan(old, name), await self._plan(after, name))
 
     async def stop(self, *, actor: str, all_tools: bool = False, name: str | None = None) -> EmergencyStop:
         """Let no auto-approve rule hold from now on, with ``all_tools`` let every tool wait (IM-52).
 
-        It acts at once, in turns under way too, and can only become stricter until an owner lifts it.
+        It acts at once, in turns under way too, and can only become stricter until an owner lifts it. ``name`` may be
+        the YAML file of a draft. Raises SettingsError for a plan that nothing is known of here.
         """
-        return await self._office.stop(
-            self._named(name), all_tools=all_tools, actor=actor, at=self._services.clock()
-        )
+        await self._office.require_supervisor(actor)
+        checked_flag("all_tools", all_tools)
+        plan = await self._name_or_file(name)
+        if name == plan != self._services.plan.name:
+            # A slip must not pass for a stop.
+            await self._office.require_plan(plan)
+        return await self._office.stop(plan, all_tools=all_tools, actor=actor, at=self._services.clock())
 
     async def lift(self, *, actor: str, name: str | None = None) -> None:
         """End the emergency stop. Raises ScopeError for one who is no owner, InputError when there is none."""
-        await self._office.lift(self._named(name), actor=actor, at=self._services.clock())
+        await self._office.lift(await self._name_or_file(name), actor=actor, at=self._services.clock())
 
     async def stopped(self, name: str | None = None, *, actor: str) -> EmergencyStop | None:
         """The emergency stop that is on."""
         await self._roles.require(actor, STAFF)
-        return await self._office.stop_of(self._named(name))
+        return await self._office.stop_of(await self._name_or_file(name))
+
+    async def stops(self, *, actor: str) -> Mapping[str, EmergencyStop]:
+        """Every emergency stop that is on, by plan."""
+        await self._roles.require(actor, STAFF)
+        return await self._office.stops()
 
     async def rotate_key(self, *, actor: str) -> KeyRecord:
         """Sign with a new key from now on; what the old one signed stays valid. An owner's decision (A-28)."""
         return await self._office.rotate_key(actor=actor, at=self._services.clock())
 
     def _named(self, name: str | None) -> str:
-        return name or self._services.plan.name
+        return self._services.plan.name if name is None else checked_plan_name(name)
+
+    async def _name_or_file(self, name: str | None) -> str:
+        """As :meth:`_named`; of a YAML file the name of the draft in it, which may be known nowhere else."""
+        is_draft = isinstance(name, str) and is_file(name)
+        return (await self._draft(name)).name if name and is_draft else self._named(name)
+
+    async def _draft(self, draft: Plan | str) -> Plan:
+        if not isinstance(draft, str):
+            return checked_instance("draft", draft, Plan)
+        name = str(checked_path("draft", draft))
+        if is_file(name) or name in shipped_plans():
+            return await asyncio.to_thread(load_plan, name)
+        return await self._office.draft_of(name)
 
     async def _plan(self, version: int | str | Plan | None, name: str | None) -> Plan:
         if isinstance(version, Plan):
             return version
-        _, revision = await self._office.read(self._named(name), _number(version))
+        _, revision = await self._office.read(self._named(name), _wanted(version))
         return revision.plan
 
     async def _put_in_force(self, name: str, number: int, actor: str) -> ActivatedRevision:
@@ -209,10 +243,29 @@ class GovernedPlans:
         return ActivatedRevision(**vars(revision), against=against)
 
     async def _require_usable(self, plan: Plan) -> None:
-        """What would fail at the first turn fails here."""
-        _require_tools(plan, self._services)
+        """What would fail at the first turn fails here: a tool that the plan has to have, a pack.
+
+        A name in ``four_eyes`` that nobody brings here only narrows. It was no slip when the revision was compiled,
+        and an app may bring it.
+        """
         trial = self._services.in_force.equip(self._services, plan)
         await refuse_unusable_packs(trial, self._tenant)
+
+
+def _newly_named(draft: Plan, parent: Revision | None) -> Plan:
+    """The draft without those names of tools that its parent has in the same place: they were checked with that, where
+    the app was that brings them.
+    """
+    if parent is None:
+        return draft
+    before = parent.plan
+    update = {
+        "four_eyes": tuple(tool for tool in draft.four_eyes if tool not in before.four_eyes),
+        "deactivated_tools": tuple(
+            tool for tool in draft.deactivated_tools if tool not in before.deactivated_tools
+        ),
+    }
+    return draft.model_copy(update=update)
 
 
 def _outcome(revision: Revision, tried: EvalRun | None) -> str | None:
@@ -224,28 +277,6 @@ def _outcome(revision: Revision, tried: EvalRun | None) -> str | None:
     return "failed" if tried.failed else "passed"
 
 
-def _require_tools(plan: Plan, services: Services) -> None:
-    """A slip in the name of a tool must not leave it unguarded."""
-    every = make_toolbox(plan.model_copy(update={"deactivated_tools": ()}), services.app_tools).tools
-    named = {
-        "four_eyes": plan.four_eyes,
-        "deactivated_tools": plan.deactivated_tools,
-        "auto_approve_rules": tuple(rule.tool for rule in plan.auto_approve_rules),
-    }
-    for field, tools in named.items():
-        for tool in tools:
-            if tool not in every:
-                known = ", ".join(sorted(every))
-                raise SettingsError(
-                    _sentences("tool_not_there", plan=plan.name, field=field, tool=tool, known=known)
-                )
-
-
-def _number(revision: int | str | None) -> int | None:
-    """The number in ``8`` or ``r8``. Raises InputError."""
-    if revision is None or isinstance(revision, int):
-        return revision
-    found = re.fullmatch(r"r?([1-9][0-9]{0,8})", revision.strip())
-    if not found:
-        raise InputError(_sentences("revision_number", text=revision[:40]))
-    return int(found[1])
+def _wanted(revision: int | str | None) -> int | None:
+    """The number of a revision; None: whichever is in force, or came before."""
+    return None if revision is None else checked_revision(revision)

@@ -1,27 +1,26 @@
 """The Learning Hub as supervisors see it: proposals, what they rest on, decisions, sweeps (OR-2, OR-24 to OR-30)."""
 
 from collections.abc import Sequence
+from typing import get_args
 from uuid import UUID
 
+from recuerdo.governance.arguments import checked_choice, checked_flag, checked_id, checked_reason
 from recuerdo.graph.learning import LearningHub
 from recuerdo.nodes.services import Services
-from recuerdo.state.errors import InputError
-from recuerdo.state.sentences import load_sentences
-from recuerdo.stores.plans import PlanOffice, PlanShelf
+from recuerdo.stores.plans import PlanOffice, PlanShelf, checked_plan_name
 from recuerdo.stores.plans.standing import Standing, read_standing
 from recuerdo.stores.postgres.approvals import Decision
+from recuerdo.stores.postgres.arguments import checked_page
 from recuerdo.stores.postgres.proposals import Link, Proposal, Proposals, ProposalStatus
 from recuerdo.stores.postgres.roles import SUPERVISING, require_role
 from recuerdo.stores.postgres.sweeps import Sweep, Sweeps
-
-_sentences = load_sentences(__package__, "learning_sentences.yaml")
 
 
 class GovernedProposals:
     """The proposals of one tenant. ``actor`` says who looks or decides.
 
     Every call raises ScopeError when the actor is neither supervisor nor owner, StoreError when the database does
-    not answer, and InputError for an id that is none, or of no proposal.
+    not answer, and InputError for an argument that is none, and an id of no proposal.
     """
 
     def __init__(self, services: Services, tenant: str) -> None:
@@ -41,19 +40,26 @@ class GovernedProposals:
     ) -> Sequence[Proposal]:
         """Proposals, newest first; without a status all but the rejected, which are ``archived`` (OR-30)."""
         await self._require(actor)
+        checked_page(limit, offset)
+        checked_flag("archived", archived)
+        if status is not None:
+            checked_choice("status", status, get_args(ProposalStatus))
+        if plan is not None:
+            checked_plan_name(plan)
         return await self._proposals.list(status, plan=plan, archived=archived, limit=limit, offset=offset)
 
     async def show(self, proposal: UUID | str, *, actor: str) -> Proposal:
         """One proposal."""
         await self._require(actor)
-        return await self._proposals.get(_id(proposal))
+        return await self._proposals.get(checked_id(proposal))
 
     async def links(
         self, proposal: UUID | str, *, actor: str, limit: int = 100, offset: int = 0
     ) -> Sequence[Link]:
         """What a proposal rests on, piece by piece, in the order of time (IM-55)."""
         await self._require(actor)
-        return await self._proposals.links(_id(proposal), limit=limit, offset=offset)
+        checked_page(limit, offset)
+        return await self._proposals.links(checked_id(proposal), limit=limit, offset=offset)
 
     async def standing(self, proposal: UUID | str, *, actor: str) -> Standing | None:
         """Where an approved proposal stands in the plan's revisions; None for one that is not approved.
@@ -75,12 +81,15 @@ class GovernedProposals:
 
         Raises InputError when it is not pending.
         """
-        now = self._services.clock()
-        return await self._proposals.decide(_id(proposal), decision, actor=actor, at=now, reason=reason)
+        checked_choice("decision", decision, get_args(Decision))
+        checked_reason(reason)
+        key, now = checked_id(proposal), self._services.clock()
+        return await self._proposals.decide(key, decision, actor=actor, at=now, reason=reason)
 
     async def sweeps(self, *, actor: str, limit: int = 20) -> Sequence[Sweep]:
         """The sweeps, newest first; the one that is due next among them."""
         await self._require(actor)
+        checked_page(limit)
         return await Sweeps(self._services.database, self._tenant).list(limit=limit)
 
     async def sweep(self, *, actor: str) -> Sequence[Proposal]:
@@ -95,10 +104,3 @@ class GovernedProposals:
     async def _require(self, actor: str) -> None:
         async with self._services.database.tenant(self._tenant) as connection:
             await require_role(connection, self._tenant, actor, SUPERVISING)
-
-
-def _id(proposal: UUID | str) -> UUID:
-    try:
-        return proposal if isinstance(proposal, UUID) else UUID(proposal)
-    except ValueError:
-        raise InputError(_sentences("proposal_id_invalid", id=str(proposal)[:60])) from None

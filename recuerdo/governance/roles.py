@@ -33,10 +33,13 @@ class GovernedRoles:
         """
         await self._roles.appoint_first_owner(user, self._clock())
 
-    async def grant(self, user: str, role: Role, *, actor: str) -> None:
-        """Give ``user`` a role. Raises ScopeError when the actor is no owner, or the last owner would go."""
-        await self._roles.grant(user, role, actor=actor, at=self._clock())
+    async def grant(self, user: str, role: Role, *, actor: str) -> bool:
+        """Give ``user`` a role; False when it is his already: then nothing changes.
 
-    async def revoke(self, user: str, *, actor: str) -> None:
-        """Make ``user`` an ordinary user again. Raises as :meth:`grant` does."""
-        await self._roles.revoke(user, actor=actor, at=self._clock())
+        Raises ScopeError when the actor is no owner, or the last owner would go.
+        """
+        return await self._roles.grant(user, role, actor=actor, at=self._clock())
+
+    async def revoke(self, user: str, *, actor: str) -> bool:
+        """Make ``user`` an ordinary user again; False when he is one. Raises as :meth:`grant` does."""
+        return await self._roles.revoke(user, actor=actor, at=self._clock())

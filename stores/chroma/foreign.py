@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from recuerdo.state.errors import RecuerdoError, SettingsError, StoreError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.state.sentences import load_sentences
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _copy(folder: Path, to: Path) -> None:
             shutil.copyfile(part, to / part.name)
     except OSError as error:
         raise SettingsError(
-            sentences("foreign_unreadable", folder=folder, reason=error.strerror or type(error).__name__)
+            sentences("foreign_unreadable", folder=folder, reason=system_reason(error))
         ) from None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recuerdo.state.errors import StoreError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.stores.chroma.connection import ChromaConnection, sentences
 from recuerdo.stores.chroma.folder import ChromaFolder, acquire, release
 from recuerdo.stores.chroma.index import EmbedderChanged, Hit, NoIndex, VectorIndex, VectorItem
@@ -40,7 +41,7 @@ async def open_index(folder: Path, embedder: Embedder, url: str | None = None) -
     except BlockingIOError:
         return NoIndex(sentences("index_locked", folder=folder))
     except OSError as error:
-        return NoIndex(sentences("index_no_access", folder=folder, reason=error.strerror))
+        return NoIndex(sentences("index_no_access", folder=folder, reason=system_reason(error)))
     except StoreError as error:
         return NoIndex(error.sentence)
     return ChromaIndex(opened, embedder)

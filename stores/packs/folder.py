@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recuerdo.state.errors import SettingsError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.state.plan import PACK_NAME
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.packs.formats import CHECKS
 from recuerdo.stores.packs.pack import Pack, PackFile
+from recuerdo.stores.postgres.arguments import shown
 
 sentences = load_sentences(__package__)
 
@@ -36,8 +38,8 @@ def read_folder(folder: Path, name: str | None = None) -> Pack:
     Blocks. Raises SettingsError that names the file and what is wrong with it.
     """
     name = folder.resolve().name if name is None else name
-    if not re.fullmatch(PACK_NAME, name):
-        raise SettingsError(sentences("name_invalid", name=name))
+    if not isinstance(name, str) or not re.fullmatch(PACK_NAME, name):
+        raise SettingsError(sentences("name_invalid", name=shown(name)))
     files = list(_files(folder))
     if not files:
         raise SettingsError(sentences("folder_empty", folder=folder, suffixes=_SUFFIXES))
@@ -46,12 +48,12 @@ def read_folder(folder: Path, name: str | None = None) -> Pack:
 
 def _files(folder: Path) -> Iterator[PackFile]:
     left = LARGEST_PACK
-    for number, (shown, path) in enumerate(_checked_paths(folder), 1):
+    for number, (named, path) in enumerate(_checked_paths(folder), 1):
         if number > MOST_FILES:
             raise _refused(path, sentences("too_many_files", limit=MOST_FILES))
         content = _content(path, left)
         left -= len(content)
-        yield PackFile(shown, _text(path, content))
+        yield PackFile(named, _text(path, content))
 
 
 def _checked_paths(folder: Path, above: str = "") -> Iterator[tuple[str, Path]]:
@@ -77,7 +79,7 @@ def _entries(folder: Path) -> dict[str, os.DirEntry[str]]:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
         raise SettingsError(
-            sentences("folder_unreadable", folder=_printable(folder), reason=error.strerror)
+            sentences("folder_unreadable", folder=_printable(folder), reason=system_reason(error))
         ) from None
     by_name: dict[str, os.DirEntry[str]] = {}
     seen: dict[str, str] = {}
@@ -101,7 +103,7 @@ def _content(path: Path, left: int) -> bytes:
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(left + 1)
     except OSError as error:
-        raise _refused(path, sentences("file_unreadable", reason=error.strerror)) from None
+        raise _refused(path, sentences("file_unreadable", reason=system_reason(error))) from None
     if len(content) > left:
         raise _refused(path, sentences("file_too_large", limit=LARGEST_PACK))
     return content

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import yaml
 
-from recuerdo.state.plan import NoTwins
+from recuerdo.state.plan import NoTwins, TwinKeyError
 from recuerdo.state.sentences import Sentence, load_sentences
 
 sentences = load_sentences(__package__)
@@ -23,7 +23,8 @@ def _yaml_fault(text: str) -> Sentence | None:
     # PyYAML lets a date that does not exist, a number of 5,000 digits and endless nesting through as these.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        return sentences("file_yaml", place=f"{mark.line + 1}:{mark.column + 1}" if mark else "?")
+        key = "file_yaml_twice" if isinstance(error, TwinKeyError) else "file_yaml"
+        return sentences(key, place=f"{mark.line + 1}:{mark.column + 1}" if mark else "?")
     if documents and all(isinstance(document, dict | list) for document in documents):
         return None
     return sentences("file_yaml_plain")

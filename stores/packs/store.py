@@ -1,5 +1,6 @@
 """The packs of a tenant in PostgreSQL: added, never changed (OR-16)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,9 +9,11 @@ from psycopg.rows import class_row
 
 from recuerdo.state.errors import SettingsError
 from recuerdo.state.levels import NORMATIVE, Level
+from recuerdo.state.plan import PACK_REFERENCE
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import Signature
 from recuerdo.stores.packs.seal import SealedPack
+from recuerdo.stores.postgres.arguments import shown
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.scope import require_scope
 
@@ -83,6 +86,9 @@ class Packs:
 
     async def read(self, references: Sequence[str]) -> Mapping[str, SealedPack]:
         """The packs of these ``name@pin``. Raises SettingsError that names the first one that is missing."""
+        for reference in references:
+            if not isinstance(reference, str) or not re.fullmatch(PACK_REFERENCE, reference):
+                raise await self._no_reference(reference)
         values = (self._tenant, list(references))
         async with self._database.tenant(self._tenant) as connection:
             cursor = await connection.execute(
@@ -96,13 +102,23 @@ class Packs:
         found = {row["reference"] for row in rows}
         for reference in references:
             if reference not in found:
-                raise SettingsError(sentences("pack_missing", pack=reference, tenant=self._tenant))
+                raise self._missing(reference)
         return {
             row["reference"]: SealedPack(
                 row["name"], row["pin"], row["manifest"], tuple(signatures.get(row["reference"], ()))
             )
             for row in rows
         }
+
+    async def _no_reference(self, text: object) -> SettingsError:
+        """Of the name of a pack alone, the versions to choose from."""
+        versions = [entry.reference for entry in await self.all() if entry.name == text]
+        if not versions:
+            return self._missing(text)
+        return SettingsError(sentences("pack_without_pin", pack=text, versions=", ".join(versions)))
+
+    def _missing(self, reference: object) -> SettingsError:
+        return SettingsError(sentences("pack_missing", pack=shown(reference), tenant=self._tenant))
 
 
 async def _signatures(connection: Connection, values: tuple[str, list[str]]) -> dict[str, list[Signature]]:

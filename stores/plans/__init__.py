@@ -7,7 +7,7 @@ in force, verified once per process, ``autonomy`` says what may pass without a p
 """
 
 from recuerdo.stores.plans.autonomy import Autonomy, EmergencyStop, read_autonomy
-from recuerdo.stores.plans.office import PlanOffice
+from recuerdo.stores.plans.office import PlanOffice, checked_plan_name
 from recuerdo.stores.plans.revision import Revision, SealedRevision, seal_revision, unseal_revision
 from recuerdo.stores.plans.rows import Activation, RevisionEntry
 from recuerdo.stores.plans.shelf import PlanShelf
@@ -22,6 +22,7 @@ __all__ = [
     "Revision",
     "RevisionEntry",
     "SealedRevision",
+    "checked_plan_name",
     "is_file",
     "load_draft",
     "load_plan",

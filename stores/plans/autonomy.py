@@ -58,6 +58,18 @@ async def read_stop(connection: Connection, tenant: str, name: str) -> Emergency
     return EmergencyStop(row.all_tools, row.at, row.actor) if row and row.stopped else None
 
 
+async def read_stops(connection: Connection, tenant: str) -> dict[str, EmergencyStop]:
+    """Every stop that is on, by plan."""
+    cursor = connection.cursor(row_factory=class_row(_NamedStopRow))
+    await cursor.execute(
+        "select distinct on (name) name, stopped, all_tools, at, actor from recuerdo.plan_stops"
+        " where tenant = %s order by name, id desc",
+        (tenant,),
+    )
+    rows = await cursor.fetchall()
+    return {row.name: EmergencyStop(row.all_tools, row.at, row.actor) for row in rows if row.stopped}
+
+
 async def add_stop(
     connection: Connection,
     tenant: str,
@@ -82,3 +94,8 @@ class _StopRow:
     all_tools: bool
     at: datetime
     actor: str
+
+
+@dataclass(frozen=True)
+class _NamedStopRow(_StopRow):
+    name: str

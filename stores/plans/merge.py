@@ -51,6 +51,20 @@ def merge(draft: Plan, parent: Carried, changes: Changes) -> tuple[Plan, Carried
     return _with(draft, kept), Carried(kept, tuple(left))
 
 
+def without_carried(plan: Plan, carried: Carried) -> Plan:
+    """What a plan says by itself: without what the proposals that it carries brought."""
+    changes = [one.change for one in carried.included]
+    cases = {change.case.id for change in changes if isinstance(change, EvalCaseAdded)}
+    off = {change.tool for change in changes if isinstance(change, ToolDeactivated)}
+    update = {
+        # A rule comes in by a proposal alone.
+        "auto_approve_rules": (),
+        "eval_cases": tuple(case for case in plan.eval_cases if case.id not in cases),
+        "deactivated_tools": tuple(tool for tool in plan.deactivated_tools if tool not in off),
+    }
+    return plan.model_copy(update=update)
+
+
 def _given(draft: Plan, parent: Carried, changes: Changes) -> tuple[ApprovedProposal, ...]:
     """All that could be in the revision, each once: what the parent carried, what is new, what is asked for."""
     known = {one.proposal: one for one in (*changes.earlier, *changes.approved, *parent.included)}

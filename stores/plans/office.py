@@ -15,12 +15,12 @@ from pydantic import TypeAdapter
 
 from recuerdo.state.amendment import Amendment, ApprovedProposal
 from recuerdo.state.errors import InputError, SettingsError
-from recuerdo.state.plan import Plan
+from recuerdo.state.plan import Plan, is_plan_name
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder, KeyRecord
 from recuerdo.stores.packs import Pack, PackEntry, Packs, read_folder, seal, unseal
 from recuerdo.stores.plans import rows
-from recuerdo.stores.plans.autonomy import EmergencyStop, add_stop, read_stop
+from recuerdo.stores.plans.autonomy import EmergencyStop, add_stop, read_stop, read_stops
 from recuerdo.stores.plans.merge import Carried, Changes, merge
 from recuerdo.stores.plans.revision import (
     Revision,
@@ -31,6 +31,7 @@ from recuerdo.stores.plans.revision import (
     unseal_revision,
 )
 from recuerdo.stores.plans.shipped import load_plan, shipped_packs, shipped_plans
+from recuerdo.stores.postgres.arguments import shown
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit, read_change
 from recuerdo.stores.postgres.governance_held import CHANGE, change_hash
@@ -117,6 +118,18 @@ class PlanOffice:
         async with self._database.tenant(self._tenant) as connection:
             return await self._parent(connection, name)
 
+    async def draft_of(self, name: str) -> Plan:
+        """What a plan of the tenant's own says by itself, without what proposals brought: in the revision that the
+        next one goes on from. Its file need not be at hand.
+
+        Raises SettingsError when there is no such plan, or the revision is refused.
+        """
+        parent = await self.next_parent(name)
+        if parent is not None:
+            return parent.draft
+        await self._require_shipped(name)
+        return await asyncio.to_thread(load_plan, name)
+
     async def activate(
         self, name: str, number: int, *, actor: str, at: datetime, tried: str | None = None
     ) -> Revision:
@@ -160,6 +173,15 @@ class PlanOffice:
             await self._write_stop(connection, name, before, stop, _By(actor, at))
         return stop
 
+    async def require_plan(self, name: str) -> None:
+        """Raise SettingsError for a plan that nothing is known of here: no revision, none that ships, no draft whose
+        calls stand in the ledger. A stop of a name that was mistyped would stop nothing.
+        """
+        async with self._database.tenant(self._tenant) as connection:
+            known = await rows.is_known(connection, self._tenant, name)
+        if not known:
+            await self._require_shipped(name)
+
     async def lift(self, name: str, *, actor: str, at: datetime) -> None:
         """End an emergency stop: an owner's decision. Raises InputError when there is none."""
         async with self._database.tenant(self._tenant) as connection:
@@ -174,6 +196,11 @@ class PlanOffice:
         """The emergency stop that is on."""
         async with self._database.tenant(self._tenant) as connection:
             return await read_stop(connection, self._tenant, name)
+
+    async def stops(self) -> dict[str, EmergencyStop]:
+        """Every emergency stop that is on, by plan."""
+        async with self._database.tenant(self._tenant) as connection:
+            return await read_stops(connection, self._tenant)
 
     async def rotate_key(self, *, actor: str, at: datetime) -> KeyRecord:
         """Put a new signing key in the place of the present one: an owner's decision (A-28).
@@ -201,6 +228,8 @@ class PlanOffice:
 
         Raises SettingsError when no such plan ships, or when it has revisions and none is in force.
         """
+        if not is_plan_name(name):
+            await self._require_shipped(name)
         async with self._database.tenant(self._tenant) as connection:
             if await rows.active_hash(connection, self._tenant, name):
                 return
@@ -225,7 +254,7 @@ class PlanOffice:
         if name not in shipped_plans():
             own = {entry.name for entry in await self.revisions()}
             known = ", ".join(sorted({*own, *shipped_plans()}))
-            raise SettingsError(sentences("plan_unknown", plan=name, known=known))
+            raise SettingsError(sentences("plan_unknown", plan=shown(name), known=known))
 
     async def _compile(
         self,
@@ -325,9 +354,11 @@ class PlanOffice:
 
     async def _in_force(self, connection: Connection, name: str) -> rows.Activation:
         last = await rows.activations(connection, self._tenant, name, 1)
-        if not last:
+        if last:
+            return last[0]
+        if await rows.newest_number(connection, self._tenant, name):
             raise SettingsError(sentences("plan_not_active", plan=name))
-        return last[0]
+        raise SettingsError(sentences("plan_not_compiled", plan=shown(name)))
 
     async def _sealed(self, connection: Connection, name: str, number: int) -> SealedRevision:
         sealed = await rows.read_revision(connection, self._tenant, name, number)
@@ -433,6 +464,13 @@ class PlanOffice:
     async def _require(self, connection: Connection, by: _By) -> None:
         if by.roles is not None:
             await require_role(connection, self._tenant, by.actor, by.roles)
+
+
+def checked_plan_name(name: object) -> str:
+    """``name`` when a plan can be called so. Raises InputError."""
+    if isinstance(name, str) and is_plan_name(name):
+        return name
+    raise InputError(sentences("plan_name_invalid", name=shown(name)))
 
 
 _CHANGE: TypeAdapter[Amendment] = TypeAdapter(Amendment)

@@ -18,7 +18,7 @@ from recuerdo.state.errors import SettingsError
 from recuerdo.state.plan import Plan
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import Signature, SigningKey, Trusted, envelope, find_fault
-from recuerdo.stores.plans.merge import Carried
+from recuerdo.stores.plans.merge import Carried, without_carried
 
 sentences = load_sentences(__package__)
 
@@ -52,6 +52,11 @@ class Revision:
     def carried(self) -> Carried:
         """What the next revision goes on from."""
         return Carried(self.included, self.excluded)
+
+    @property
+    def draft(self) -> Plan:
+        """The plan without what proposals brought: what it was compiled from, or would be again."""
+        return without_carried(self.plan, self.carried)
 
     @property
     def label(self) -> str:

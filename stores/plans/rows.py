@@ -82,6 +82,18 @@ async def newest_number(connection: Connection, tenant: str, name: str) -> int:
     return int(row["number"]) if row else 0
 
 
+async def is_known(connection: Connection, tenant: str, name: str) -> bool:
+    """Whether the plan has a revision, or calls that ran or waited under it, as a draft's do."""
+    cursor = await connection.execute(
+        "select exists (select from recuerdo.plan_revisions where tenant = %(tenant)s and name = %(name)s)"
+        " or exists (select from recuerdo.approvals where tenant = %(tenant)s and plan = %(name)s)"
+        " or exists (select from recuerdo.tool_calls where tenant = %(tenant)s and plan = %(name)s) as known",
+        {"tenant": tenant, "name": name},
+    )
+    row = await cursor.fetchone()
+    return bool(row and row["known"])
+
+
 async def read_revision(connection: Connection, tenant: str, name: str, number: int) -> SealedRevision | None:
     """The revision of that number."""
     cursor = await connection.execute(

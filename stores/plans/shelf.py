@@ -3,6 +3,7 @@
 import asyncio
 
 from recuerdo.state.errors import SettingsError
+from recuerdo.state.plan import is_plan_name
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.plans.revision import Revision, SealedRevision, unseal_revision
@@ -22,6 +23,8 @@ class PlanShelf:
 
     async def active(self, tenant: str, name: str) -> Revision | None:
         """The revision in force, None when there is none. Raises SettingsError when it is refused."""
+        if not is_plan_name(name):
+            return None
         rows = await self._database.read(tenant, ACTIVE_HASH, (tenant, name))
         return await self.load(tenant, name, rows[0]["sha256"]) if rows else None
 

@@ -5,6 +5,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from recuerdo.state.errors import SettingsError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.state.plan import Plan, read_plan
 from recuerdo.state.sentences import load_sentences
 
@@ -39,7 +40,7 @@ def load_plan(plan: str) -> Plan:
     try:
         return read_plan(Path(plan).expanduser().read_text(encoding="utf-8"), plan)
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "UTF-8"
+        reason = system_reason(error) if isinstance(error, OSError) else "UTF-8"
         raise SettingsError(sentences("plan_unreadable", plan=plan, reason=reason)) from None
 
 

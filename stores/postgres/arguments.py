@@ -13,6 +13,8 @@ LONGEST_NAME = 100
 MOST_ROWS = 1_000_000_000
 """What a page may begin with, or hold, at most: more than there are rows, and less than PostgreSQL counts."""
 
+_SHOWN = 60
+
 
 def checked_name(part: str, name: object, longest: int = LONGEST_NAME) -> str:
     """``name`` when it can be kept: a text of 1 to ``longest`` characters that is not sensitive itself (C-16).
@@ -36,6 +38,11 @@ def checked_page(limit: object, offset: object = 0) -> None:
     for part, number in (("limit", limit), ("offset", offset)):
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= MOST_ROWS:
             raise InputError(_sentences("page_invalid", part=part))
+
+
+def shown(value: object) -> str:
+    """What was given in the place of something else, as an error repeats it: short, whatever it is."""
+    return storable(value)[:_SHOWN] if isinstance(value, str) else type(value).__name__
 
 
 def checked_query(query: object) -> str:

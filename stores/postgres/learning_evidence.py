@@ -31,6 +31,12 @@ where e.tenant = %(tenant)s and e.kind = 'approval_decided' and e.at > %(since)s
 
 _ARGUMENTS: LiteralString = "select (e.data -> 'arguments')::text"
 
+_DECIDED: LiteralString = """
+from recuerdo.evidence e
+where e.tenant = %(tenant)s and e.kind = 'approval_decided' and e.plan = %(plan)s and e.tool = %(tool)s
+    and e.at > %(since)s and e.expires_at > %(now)s and e.data ->> 'status' in ('approved', 'rejected')
+"""
+
 _OBJECTED: LiteralString = """
 from recuerdo.evidence e
 where e.tenant = %(tenant)s and e.plan = %(plan)s and e.tool = %(tool)s and e.at > %(since)s
@@ -86,12 +92,19 @@ class Window:
 
 @dataclass(frozen=True)
 class ApprovedCalls:
-    """How many approved calls of a tool argue for nothing yet, and how many requests were decided at all."""
+    """How many approved calls of a tool argue for nothing yet."""
 
     plan: str
     tool: str
     approved: int
-    decided: int
+
+
+@dataclass(frozen=True)
+class Decided:
+    """How many requests of a tool people decided, and when the first of them; None: none."""
+
+    requests: int
+    first: datetime | None
 
 
 @dataclass(frozen=True)
@@ -148,11 +161,8 @@ async def approved_calls(connection: Connection, window: Window, least: int) -> 
     """The tools with at least so many approved calls that argue for nothing yet."""
     cursor = connection.cursor(row_factory=class_row(ApprovedCalls))
     await cursor.execute(
-        f"select a.plan, a.tool, a.approved, (select count(*) from recuerdo.evidence d where d.tenant = %(tenant)s"
-        " and d.kind = 'approval_decided' and d.plan = a.plan and d.tool = a.tool and d.at > %(since)s"
-        " and d.data ->> 'status' in ('approved', 'rejected')) as decided"
-        f" from (select plan, tool, count(*) as approved {APPROVED} and plan is not null and tool is not null"
-        " group by plan, tool having count(*) >= %(least)s) a order by a.plan, a.tool",
+        f"select plan, tool, count(*) as approved {APPROVED} and plan is not null and tool is not null"
+        " group by plan, tool having count(*) >= %(least)s order by plan, tool",
         {**vars(window), "least": least},
     )
     return await cursor.fetchall()
@@ -171,6 +181,24 @@ def objected_arguments(
 ) -> AsyncIterator[Sequence[str]]:
     """As :func:`approved_arguments`, of rejected calls and of those reversed, whatever they argued for before."""
     query: LiteralString = f"{_ARGUMENTS} {_OBJECTED}"
+    return _stream(connection, query, {**vars(window), "plan": plan, "tool": tool})
+
+
+async def decided_requests(connection: Connection, window: Window, plan: str, tool: str) -> Decided:
+    """The requests of a tool that people approved or rejected, whatever argues for what."""
+    cursor = connection.cursor(row_factory=class_row(Decided))
+    query: LiteralString = f"select count(*) as requests, min(e.at) as first {_DECIDED}"
+    await cursor.execute(query, {**vars(window), "plan": plan, "tool": tool})
+    found = await cursor.fetchone()
+    assert found is not None, "a count is always a row"
+    return found
+
+
+def decided_arguments(
+    connection: Connection, window: Window, plan: str, tool: str
+) -> AsyncIterator[Sequence[str]]:
+    """As :func:`approved_arguments`, of all that :func:`decided_requests` counts and whose arguments are known."""
+    query: LiteralString = f"{_ARGUMENTS} {_DECIDED} and jsonb_typeof(e.data -> 'arguments') = 'object'"
     return _stream(connection, query, {**vars(window), "plan": plan, "tool": tool})
 
 

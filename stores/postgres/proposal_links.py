@@ -58,7 +58,7 @@ def tie_approved(window: Window, plan: str, rule: AutoApproveRule) -> Tie:
     async def tie(connection: Connection, proposal: UUID) -> None:
         values: dict[str, Any] = {**vars(window), "proposal": proposal, "plan": plan, "tool": rule.tool}
         query = SQL(_INSERT) + SQL(APPROVED) + SQL(" and e.plan = %(plan)s and e.tool = %(tool)s")
-        for place, condition in enumerate(rule.when):
+        for place, condition in enumerate(rule.conditions):
             query += SQL(" and ") + _holds(condition, place)
             values |= {f"field{place}": condition.field, f"value{place}": _exact(condition.value)}
         values |= {"names": sorted(rule.known), "looked_at": sorted(rule.looked_at)}

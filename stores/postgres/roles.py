@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 from recuerdo.state.errors import InputError, ScopeError
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder
+from recuerdo.stores.postgres.arguments import shown
 from recuerdo.stores.postgres.audit import Action, Change, write_audit
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit
@@ -33,9 +34,12 @@ SYSTEM_NAMES: Final = frozenset({SYSTEM, AUTO_APPROVE})
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Zl", "Zp"})
 
-# Letters, marks and signs that show nothing: joiners, fillers, variation selectors, the blank of Braille.
+# What shows nothing though its category does not say so: the rest of Unicode's Default_Ignorable_Code_Point (joiners,
+# fillers, variation selectors, places kept for more of them), the blank of Braille, the filler of Khitan, the note
+# without a head.
 _SHOWS_NOTHING = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0000-\U000e0fff]"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
+    "\U00016fe4\U0001d159\U000e0000-\U000e0fff]"
 )
 
 SUPERVISING: Final[tuple[Role, ...]] = ("supervisor", "owner")
@@ -84,14 +88,14 @@ class Roles:
                 raise ScopeError(_sentences("owner_exists"))
             await self._write(connection, user, "owner", user, at)
 
-    async def grant(self, user: str, role: Role, *, actor: str, at: datetime) -> None:
-        """Give ``user`` a role, in place of the one before. Audited.
+    async def grant(self, user: str, role: Role, *, actor: str, at: datetime) -> bool:
+        """Give ``user`` a role, in place of the one before. Audited. False: it is his already, and nothing is written.
 
         Raises ScopeError when the actor is no owner, or the tenant would be left without one; InputError for
         a role that does not exist, and as :func:`require_person` does.
         """
         if role not in get_args(Role):
-            raise InputError(_sentences("role_unknown", role=role, roles=", ".join(get_args(Role))))
+            raise InputError(_sentences("role_unknown", role=shown(role), roles=", ".join(get_args(Role))))
         if role != "user":
             require_person(user)
         require_scope(user=user)
@@ -101,11 +105,14 @@ class Roles:
             await require_role(connection, self._tenant, actor, ("owner",))
             if role != "owner" and owners == [user]:
                 raise ScopeError(_sentences("owner_last"))
+            if await role_of(connection, self._tenant, user) == role:
+                return False
             await self._write(connection, user, role, actor, at)
+        return True
 
-    async def revoke(self, user: str, *, actor: str, at: datetime) -> None:
-        """Make ``user`` an ordinary user again. Audited. Raises ScopeError as :meth:`grant` does."""
-        await self.grant(user, "user", actor=actor, at=at)
+    async def revoke(self, user: str, *, actor: str, at: datetime) -> bool:
+        """Make ``user`` an ordinary user again, as :meth:`grant` does it."""
+        return await self.grant(user, "user", actor=actor, at=at)
 
     async def _owners(self, connection: Connection) -> list[str]:
         # Changes of roles come one after the other: two could else both be the first owner, or the last to go.

@@ -14,7 +14,8 @@ def require_scope(**parts: str | None) -> None:
     """Raise ScopeError that names the first part which is missing, empty or no name that can be kept."""
     for name, value in parts.items():
         if not value:
-            raise ScopeError(_sentences("scope_missing", part=name))
+            key = "actor_missing" if name == "actor" else "scope_missing"
+            raise ScopeError(_sentences(key, part=name))
         if not isinstance(value, str) or storable(value) != value:
             raise ScopeError(_sentences("scope_no_text", part=name))
         if len(value) > LONGEST_NAME:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_origin
 from pydantic import ValidationError
 
 from recuerdo.state.errors import InputError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.state.sentences import Sentence, load_sentences
 from recuerdo.stores.sources.reasons import reason_of
 from recuerdo.stores.sources.rows import (
@@ -159,7 +160,7 @@ def _listed(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except OSError as error:
-        raise InputError(sentences("folder_unreadable", folder=folder, reason=error.strerror)) from None
+        raise InputError(sentences("folder_unreadable", folder=folder, reason=system_reason(error))) from None
 
 
 def _batches(
@@ -216,7 +217,7 @@ def _records(path: Path, model: type[Row], problems: _Problems) -> Iterator[Reco
     except UnicodeDecodeError:
         problems.add(path, 1, sentences("file_not_utf8"))
     except OSError as error:
-        problems.add(path, 1, sentences("file_unreadable", reason=error.strerror or "?"))
+        problems.add(path, 1, sentences("file_unreadable", reason=system_reason(error)))
 
 
 def _check_file(path: Path) -> None:

@@ -79,11 +79,11 @@ async def test_or_35_approved_case_is_in_the_next_suite_and_reported_before_acti
     [case] = revision.plan.eval_cases
     assert case.messages == ("¿Me lo dejas como la otra vez?",)
     untried = await evaluations.before_activation(revision, actor=CLERK)
-    assert untried is not None and "nobody has tried" in untried.en
+    assert untried is not None and "Nobody has tried" in untried.en
     tried = await evaluations.run(number=revision.number, actor=CLERK)
     assert [one.failures for one in tried.failed] == [(f"calls: {TOOL}",)]
     warned = await evaluations.before_activation(revision, actor=CLERK)
-    assert warned is not None and "fails 1 of 1" in warned.en and case.id in warned.es
+    assert warned is not None and "fails (1 of 1)" in warned.en and case.id in warned.es
     assert (await plans.show(actor=CLERK)).revision.number < revision.number
 
 
@@ -226,7 +226,7 @@ async def test_or_35_command_line_tries_the_draft_of_a_file(
     document = json.loads(result.stdout)
     assert (document["draft"], document["passed"], document["cases"]) == (True, 0, 1)
     assert document["results"][0]["failures"] == ["says: xyzzy"]
-    assert isinstance(result.exception, InputError) and "1 of 1 cases fail" in str(result.exception)
+    assert isinstance(result.exception, InputError) and "Cases that fail: 1 of 1" in str(result.exception)
 
 
 async def test_or_35_command_line_refuses_what_is_no_revision(house: House) -> None:

@@ -103,6 +103,21 @@ def test_im_52_stop_and_lift(run: Run) -> None:
     assert run("plan", "lift", "trading", "--actor", "olga", "--json").document["stopped"] is False
 
 
+def test_im_52_a_stop_of_a_plan_that_is_not_there_is_refused(run: Run, file: Path) -> None:
+    for slip in ("hotell", "Trading", " trading", "x" * 5000, "traiding"):
+        refused = run("plan", "stop", slip, "--all-tools")
+        assert one_line(refused) and len(refused.err) < 300
+    assert "Use one of these: hotel, trading" in run("plan", "stop", "hotell").err
+    assert run("plan", "stop", "").code == 1
+    assert not [one for one in run("audit", "list", "--json").document if one["action"] == "plan.stopped"]
+    # The draft of a file may run in an app, known nowhere else.
+    assert one_line(run("plan", "stop", "mine"))
+    assert run("plan", "stop", str(file), "--json").document["stopped"] is True
+    entries = run("audit", "list", "--json").document
+    assert (entries[0]["action"], entries[0]["subject"]) == ("plan.stopped", "mine")
+    assert run("plan", "lift", "mine", "--actor", "olga").code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -111,10 +126,10 @@ def test_im_52_stop_and_lift(run: Run) -> None:
         (("plan", "compile", "trading", "--without", "x", "--actor", "sara"), "no proposal called"),
         (("plan", "activate", "trading", "r7", "--actor", "sara"), "no revision r7"),
         (("plan", "activate", "trading", "seven", "--actor", "sara"), "write it as r8"),
-        (("plan", "rollback", "trading", "--actor", "sara"), "No revision of the plan trading is active"),
+        (("plan", "rollback", "trading", "--actor", "sara"), "trading has no signed revision"),
         (("plan", "lift", "trading", "--actor", "olga"), "not under an emergency stop"),
         (("plan", "rotate-key", "--actor", "sara"), "needs the role owner"),
-        (("plan", "show", "trading", "--revision", "active"), "is active"),
+        (("plan", "show", "trading", "--revision", "active"), "trading has no signed revision"),
         (("roles", "appoint", "ana"), "There is an owner already"),
         (("roles", "grant", "ana", "king", "--actor", "olga"), "no role"),
         (("roles", "revoke", "olga", "--actor", "olga"), "only owner"),
@@ -185,6 +200,7 @@ def test_or_11_roles_are_listed(run: Run) -> None:
     assert run("roles", "revoke", "sara", "--actor", "olga", "--json").document == {
         "user": "sara",
         "role": "user",
+        "changed": True,
     }
     nobody = run("roles", "list", "--tenant", "t8")
     assert one_line(nobody) and "recuerdo roles appoint NAME" in nobody.err

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from recuerdo.nodes import build_context
+from recuerdo.nodes.build_context import node as build_context
 from recuerdo.nodes.build_context.market import MARKET_PARTS
 from recuerdo.stores.sources.kinds import KINDS
 from recuerdo.stores.sources.rows import MOST_DECIMALS, MOST_WHOLE_DIGITS

@@ -18,6 +18,7 @@ from recuerdo.agent import Agent
 from recuerdo.cli import main
 from recuerdo.demo.hotel import (
     HOTEL_TENANT,
+    Agreed,
     HotelAnswered,
     HotelAsked,
     InForce,
@@ -28,11 +29,12 @@ from recuerdo.demo.hotel import (
     Waits,
     play_hotel,
 )
+from recuerdo.governance import EvidenceFilter
 from recuerdo.nodes.run_tools.toolbox import own_tools
 from recuerdo.state.amendment import Amendment, RuleAdded, ToolDeactivated
 from recuerdo.state.plan import AutoApproveRule, Condition
 from recuerdo.stores.plans import load_plan
-from recuerdo.stores.postgres.evidence import EvidenceFilter, EvidenceLog
+from recuerdo.stores.postgres.evidence import EvidenceLog
 from recuerdo.stores.postgres.hotel import Hotel, Reservation, Room
 from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.postgres.tool_calls import ToolCalls
@@ -365,6 +367,8 @@ def test_c_39_the_demo_plays_rules_four_eyes_and_evidence(run: Any, house: House
     (proposed,) = [e.proposal for e in events if isinstance(e, Proposed)]
     assert (proposed.kind, proposed.sample_size) == ("rule_suggestion", 15)
     assert "hasta 10 % y más de 4 noches" in proposed.wording["es"]
+    # Nothing waits for the decision on a proposal: it acts with the next revision.
+    assert events[events.index(Proposed(proposed)) + 1] == Agreed("marta")
     after, back = [e.revision for e in events if isinstance(e, InForce)]
     assert (after.number, back.number) == (2, 1)
     assert proposed.amendment.rule in after.plan.auto_approve_rules and not back.plan.auto_approve_rules
@@ -378,8 +382,11 @@ def test_c_39_the_demo_plays_rules_four_eyes_and_evidence(run: Any, house: House
     place = next(n for n, e in enumerate(events) if isinstance(e, Stopped))
     assert isinstance(events[place + 2], Waits)
     assert isinstance(events[events.index(InForce(back, "marta")) + 2], Waits)
+    kept = next(e for e in play_hotel(settings=settings, clock=house.clock) if isinstance(e, Kept))
+    assert "pack_conflict" in {one.kind for one in kept.evidence}
     code, out, err = run("demo", "hotel")
     assert code == 0, err
+    assert "marta approves it: it acts with the next signed revision" in out
     assert "marta puts hotel r3 in force" in out and "marta puts hotel r1 in force" in out
     assert "marta approves it" in out and "leo may not decide it" in out
 

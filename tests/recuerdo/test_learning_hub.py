@@ -67,6 +67,17 @@ async def test_or_31_fourteen_approvals_give_nothing_and_fifteen_one_rule(agent:
     assert isinstance(proposal.amendment, RuleAdded)
 
 
+async def test_or_31_im_55_a_call_that_the_rule_would_not_let_pass_is_none_that_it_rests_on(
+    agent: Agent,
+) -> None:
+    await approve_minor(agent.services, 15)
+    await decide(agent.services, {**minor(15), "discount_pct": -1e300})
+    [proposal] = await sweep(agent)
+    assert proposal.sample_size == 15
+    assert isinstance(proposal.amendment, RuleAdded)
+    assert not proposal.amendment.rule.allows(TOOL, {**minor(15), "discount_pct": -1e300})
+
+
 async def test_or_25_proposal_of_a_rule_is_readable_by_a_machine(agent: Agent) -> None:
     await approve_minor(agent.services, 15)
     [proposal] = await sweep(agent)
@@ -129,9 +140,45 @@ async def test_im_55_proposal_shows_its_evidence_sample_period_and_effect(
         "requests_decided": 16,
         "would_have_passed": 15,
         "share": 0.938,
-        "per_month": 5.0,
+        "per_month": 225.0,
     }
     assert all(link.turn for link in links)
+
+
+async def test_im_55_c_41_the_estimate_of_a_later_proposal_counts_what_earlier_ones_rest_on(
+    agent: Agent, clock: SettableClock
+) -> None:
+    await approve_minor(agent.services, 15)
+    [first] = await sweep(agent)
+    assert first.effect == {
+        "requests_decided": 15,
+        "would_have_passed": 15,
+        "share": 1.0,
+        "per_month": 450.0,
+    }
+    await agent.governance.proposals.decide(first.id, "reject", actor=CLERK)
+    clock.forward(days=30)
+    await approve_minor(agent.services, 15)
+    await decide(agent.services, {"discount_pct": 40, "nights": 1}, "reject")
+    await decide(agent.services, {**minor(1), "note": "without its type"})
+    [second] = await sweep(agent)
+    assert second.sample_size == 15
+    assert second.effect == {
+        "requests_decided": 32,
+        "would_have_passed": 30,
+        "share": 0.938,
+        "per_month": 30.0,
+    }
+
+
+async def test_im_55_the_estimate_counts_the_decisions_of_the_period_alone(
+    agent: Agent, clock: SettableClock
+) -> None:
+    await approve_minor(agent.services, 14)
+    clock.forward(days=91)
+    await approve_minor(agent.services, 15)
+    [rule] = await _rule_suggestions(agent)
+    assert (rule.effect["requests_decided"], rule.effect["would_have_passed"]) == (15, 15)
 
 
 async def test_im_55_sample_is_what_the_rule_would_have_let_pass_and_nothing_else(agent: Agent) -> None:
@@ -443,7 +490,7 @@ async def test_or_30_rejected_proposal_is_archived_with_who_when_and_why(
     assert rejected.status == "rejected" and "4111" not in str(rejected.reason)
     assert await desk.list(actor=CLERK) == []
     assert [one.id for one in await desk.list(actor=CLERK, archived=True)] == [proposal.id]
-    [entry] = await agent.governance.audit.entries(subject=str(proposal.id), actor=CLERK)
+    entry, _ = await agent.governance.audit.entries(subject=str(proposal.id), actor=CLERK)
     assert (entry.actor, entry.at, entry.action) == (CLERK, clock(), "proposal.rejected")
     [archived] = await desk.list(actor=CLERK, archived=True)
     assert "Prefiero verlos" in str(archived.reason)
@@ -513,6 +560,17 @@ async def test_or_34_a_case_holds_nobodys_name_and_is_what_the_supervisor_saw(ag
     sealed = (await agent.governance.plans.show(revision.number, actor=CLERK)).sealed
     for name in ("Carlos", "Nora", "Eva", "eva@", GUEST):
         assert name not in sealed.document.decode() and name not in str(proposal.wording)
+
+
+async def test_c_16_a_case_holds_no_part_of_a_card_that_stood_where_it_is_cut(agent: Agent) -> None:
+    text = "Descuento. " + "x" * 1973 + " 4111 1111 1111 1111, de Eva Ruiz"
+    turn = await agent.send(text, user=GUEST, conversation="conv-456")
+    run = run_of(turn=UUID(turn.id))
+    await flag(agent.services, run)
+    await decide(agent.services, minor(1), run=run)
+    [proposal] = await sweep(agent)
+    (message,) = proposal.change["case"]["messages"]
+    assert message.startswith("Descuento.") and len(message) <= 2000 and "4111" not in message
 
 
 async def test_or_26_case_has_input_expected_outcome_and_source_run(agent: Agent) -> None:

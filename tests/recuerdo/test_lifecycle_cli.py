@@ -9,6 +9,7 @@ from recuerdo.agent import Agent
 from recuerdo.state.amendment import EvalCaseAdded, ToolDeactivated
 from recuerdo.state.plan import EvalCase, Expectation
 from recuerdo.stores.postgres.evidence import Run
+from recuerdo.stores.postgres.governance_audit import GovernanceAudit
 from recuerdo.stores.postgres.tool_calls import NewToolCall, ToolCalls
 from recuerdo.stores.postgres.turns import NewTurn, TurnLog
 from tests.recuerdo.approved import approved, propose
@@ -34,8 +35,10 @@ async def _proposal(agent: Agent) -> str:
 
 
 async def _pending_case(agent: Agent) -> str:
-    async with agent.services.database.tenant(TENANT) as connection:
-        return await propose(connection, TENANT, "trading", CASE, agent.services.clock())
+    services = agent.services
+    audit = GovernanceAudit(services.database, TENANT, services.keys)
+    async with services.database.tenant(TENANT) as connection:
+        return await propose(connection, TENANT, "trading", CASE, services.clock(), audit)
 
 
 async def _lost_call(agent: Agent) -> UUID:
@@ -101,8 +104,8 @@ def test_or_22_an_unknown_outcome_is_settled_once(run: RunCommand, house: House)
     assert (document["settled"], document["settled_by"]) == ("did_not_happen", "sara")
     assert key not in run("approvals", "list").out
     assert run("approvals", "list", "--json").document["unknown_outcomes"] == []
-    for call in (key, "nonsense"):
+    for call, message in ((key, "settled before"), ("nonsense", "recuerdo approvals list shows")):
         again = run("approvals", "settle", call, "--outcome", "happened")
-        assert one_line(again) and "settled before" in again.err
+        assert one_line(again) and message in again.err
     entries = run("audit", "list", "--subject", key, "--json").document
     assert [(one["action"], one["after"]) for one in entries] == [("call.settled", "did_not_happen")]

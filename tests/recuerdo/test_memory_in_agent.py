@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 import recuerdo
 from recuerdo.agent import Agent
-from recuerdo.nodes import update_memory
+from recuerdo.nodes.update_memory import node as update_memory
 from recuerdo.nodes.update_memory.learn import Lesson
 from recuerdo.nodes.update_memory.proposals import say_the_same
 from recuerdo.nodes.update_memory.saving import is_yes

@@ -89,6 +89,30 @@ def test_im_13_what_can_be_kept_is_read_as_it_is() -> None:
         assert set(read_arguments(text)) == {UNREADABLE}
 
 
+async def test_im_13_or_33_nobody_is_asked_about_a_call_that_must_fail(open_agent: OpenAgent) -> None:
+    given: list[float] = []
+
+    @tool
+    def refund(amount: float) -> str:
+        """Give money back."""
+        given.append(amount)
+        return "done"
+
+    plan = load_plan("trading").model_copy(update={"four_eyes": ("refund",)})
+    good = {"amount": 5}
+    replies = [asking(("refund", {"amount": "abc"})), asking(("refund", {}), ("refund", good)), "Listo."]
+    agent = await open_agent(model=ScriptedModel(replies=replies), plan=plan, tools=[refund])
+    turn = await agent.send("Quiero mi dinero", user=CARLOS, conversation="S1")
+    assert turn.pending is not None and turn.pending.arguments == good, "the one that fits is asked about"
+    await agent.governance.roles.appoint_first_owner("olga")
+    assert len(await agent.governance.approvals.list(actor="olga")) == 1
+    done = await agent.resume(turn.pending, "approve", actor="olga")
+    assert done.reply.startswith("Listo.") and given == [5.0]
+    told = [m for m in done.request["messages"] if isinstance(m, ToolMessage)]
+    assert [m.status for m in told] == ["error", "error", "success"]
+    assert "amount: " in told[0].text and "Field required" in told[1].text
+
+
 async def test_im_13_a_reply_that_no_store_takes_is_mended(open_agent: OpenAgent) -> None:
     agent = await open_agent(model=ScriptedModel(replies=["Hola\0 y \ud800 adiós", "Sí."]))
     turn = await agent.send("Hola", user=CARLOS, conversation="S1")

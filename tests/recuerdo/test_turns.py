@@ -14,7 +14,8 @@ from langchain_core.tools import tool
 from recuerdo import turn_run
 from recuerdo.agent import Agent
 from recuerdo.graph import services as services_module
-from recuerdo.nodes import receive, turn_log
+from recuerdo.nodes import turn_log
+from recuerdo.nodes.receive import node as receive
 from recuerdo.state.errors import (
     BudgetError,
     BusyError,

@@ -43,12 +43,36 @@ disclaimer: {es: x, en: x}
         ({"discount_pct": True, "nights": 5}, False),
         ({"discount_pct": None, "nights": 5}, False),
         ({"discount_pct": float("nan"), "nights": 5}, False),
+        ({"discount_pct": -0.01, "nights": 5}, False),
+        ({"discount_pct": -1e308, "nights": 5}, False),
         ({}, False),
     ],
 )
 def test_or_33_a_rule_lets_only_calls_within_its_limits_pass(arguments: dict[str, Any], passes: bool) -> None:
     assert RULE.allows("apply_discount", arguments) is passes
     assert not RULE.allows("create_reservation", arguments)
+
+
+@pytest.mark.parametrize(
+    ("when", "value", "passes"),
+    [
+        ([("<=", 10)], -1, False),
+        ([("<", 0.5)], -1, False),
+        ([("<=", 10), ("!=", 5)], -1, False),
+        ([("<=", 0)], 0, True),
+        ([("<=", -5)], -7, True),
+        ([("<=", 10), (">", -6)], -5, True),
+        ([(">=", -6)], -5, True),
+        ([("==", -5)], -5, True),
+        ([("!=", 5)], -5, True),
+    ],
+)
+def test_or_33_what_is_only_limited_from_above_is_no_less_than_0(
+    when: list[tuple[Any, float]], value: float, passes: bool
+) -> None:
+    conditions = tuple(Condition(field="amount", op=op, value=limit) for op, limit in when)
+    rule = AutoApproveRule(id="amounts", tool="pay", when=conditions)
+    assert rule.allows("pay", {"amount": value}) is passes
 
 
 def test_or_33_what_no_condition_looks_at_passes_only_where_the_rule_names_it() -> None:

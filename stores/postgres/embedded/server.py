@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from recuerdo.state.errors import StoreError
+from recuerdo.state.os_errors import system_reason
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.postgres.embedded.account import server_account
 from recuerdo.stores.postgres.embedded.binaries import Binaries, find_binaries
@@ -186,4 +187,4 @@ def _folder_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         key = _REASONS.get(error.errno or 0, "server_folder_failed")
-        raise StoreError(sentences(key, folder=folder, reason=error.strerror)) from error
+        raise StoreError(sentences(key, folder=folder, reason=system_reason(error))) from error

@@ -209,6 +209,20 @@ def test_a_31_number_whose_name_says_nothing_keeps_to_what_was_seen_on_both_side
     assert conditions(alike) == ["level == 7"]
 
 
+def test_or_25_or_32_a_number_below_0_passes_only_where_such_were_approved() -> None:
+    [limits] = found(discounts())
+    assert not limits.rule.allows(
+        "apply_discount", {"reservation": "R-1", "discount_pct": -1e308, "nights": 5}
+    )
+    [below] = found([*discounts(), {"reservation": "R-1", "discount_pct": -5, "nights": 5}])
+    assert conditions(below) == ["discount_pct > -6", "discount_pct <= 10", "nights > 4"]
+    passing = {-6: False, -5: True, 0: True, 10: True, 11: False}
+    for pct, passes in passing.items():
+        given = {"reservation": "R-2", "discount_pct": pct, "nights": 5}
+        assert below.rule.allows("apply_discount", given) is passes
+    assert "-6 %" in ask_for_rule(below).es
+
+
 def test_a_31_call_without_a_field_is_another_type() -> None:
     assert found([*discounts(14), {"discount_pct": 5}]) == []
 

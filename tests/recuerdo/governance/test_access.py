@@ -36,6 +36,7 @@ OF_STAFF: dict[str, Look] = {
     "plans.show": lambda desk, who: desk.plans.show(actor=who),
     "plans.diff": lambda desk, who: desk.plans.diff("r1", load_plan("trading"), actor=who),
     "plans.stopped": lambda desk, who: desk.plans.stopped(actor=who),
+    "plans.stops": lambda desk, who: desk.plans.stops(actor=who),
     "packs.all": lambda desk, who: desk.packs.all(actor=who),
     "roles.all": lambda desk, who: desk.roles.all(actor=who),
     "roles.of": lambda desk, who: desk.roles.of(SARA, actor=who),
@@ -44,6 +45,7 @@ OF_SUPERVISORS: dict[str, Look] = {
     "audit.entries": lambda desk, who: desk.audit.entries(actor=who),
     "evidence.list": lambda desk, who: desk.evidence.list(actor=who),
     "approvals.list": lambda desk, who: desk.approvals.list(actor=who),
+    "approvals.not_gone_on": lambda desk, who: desk.approvals.not_gone_on(actor=who),
     "approvals.unknown_outcomes": lambda desk, who: desk.approvals.unknown_outcomes(actor=who),
     "proposals.list": lambda desk, who: desk.proposals.list(actor=who),
     "proposals.sweeps": lambda desk, who: desk.proposals.sweeps(actor=who),
@@ -168,6 +170,11 @@ SOFIA = {
     "full-width letters": "\uff53\uff4f\uff46\uff49\uff41",
     "a ligature": "so\ufb01a",
     "a hard blank": "so\u00a0fia",
+    "a place kept for a mark of direction": "so\u2065fia",
+    "a place kept for a special character": "sofia\ufff0",
+    "another of these": "sofia\ufff8",
+    "a note without a head": "so\U0001d159fia",
+    "a filler of Khitan": "sofia\U00016fe4",
 }
 
 
@@ -237,7 +244,17 @@ async def test_im_49_taking_back_without_a_role_takes_the_very_name(governed: Ag
 
 
 @pytest.mark.parametrize(
-    "name", ["re\u3164cuerdo", "\uff32ecuerdo", "AUTO-APPROVE", "auto -approve", "sofia\ufe0f", "sofia\u2800"]
+    "name",
+    [
+        "re\u2065cuerdo",
+        "so\U0001d159fia",
+        "re\u3164cuerdo",
+        "\uff32ecuerdo",
+        "AUTO-APPROVE",
+        "auto -approve",
+        "sofia\ufe0f",
+        "sofia\u2800",
+    ],
 )
 async def test_or_11_no_role_for_a_name_that_passes_for_another(governed: Agent, name: str) -> None:
     with pytest.raises(InputError):

@@ -256,11 +256,11 @@ async def test_im_50_a_revision_whose_tool_is_gone_is_not_returned_to(
 
     agent = await open_agent(model=ScriptedModel(replies=["Bien."]), tools=[pay])
     await agent.governance.roles.appoint_first_owner("olga")
-    for plan in (with_role(CALM, four_eyes=("pay",)), with_role(STERN)):
+    for plan in (with_role(CALM, tools=("pay",), four_eyes=("pay",)), with_role(STERN)):
         revision = await agent.governance.plans.compile(plan, actor="olga")
         await agent.governance.plans.activate(revision.number, actor="olga")
     async with house.open(model=ScriptedModel(replies=["Bien."])) as without:
-        with pytest.raises(SettingsError, match=r"four_eyes.*pay"):
+        with pytest.raises(SettingsError, match=r"the tool pay.*agent.governance.plans"):
             await without.governance.plans.rollback(actor="olga")
         assert (await without.governance.plans.show(actor="olga")).revision.label == "r3"
     back = await agent.governance.plans.rollback(actor="olga")

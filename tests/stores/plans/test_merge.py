@@ -5,7 +5,7 @@ import pytest
 from recuerdo.state.amendment import ApprovedProposal, EvalCaseAdded, RuleAdded, ToolDeactivated
 from recuerdo.state.errors import InputError
 from recuerdo.state.plan import AutoApproveRule, Condition, EvalCase, Expectation, Plan
-from recuerdo.stores.plans.merge import Carried, Changes, merge
+from recuerdo.stores.plans.merge import Carried, Changes, merge, without_carried
 
 
 def rule(name: str = "discounts", limit: int = 10) -> AutoApproveRule:
@@ -99,3 +99,11 @@ def test_im_48_two_contents_of_one_id_are_refused(draft: Plan) -> None:
     changed = CASE.model_copy(update={"messages": ("Hola",)})
     with pytest.raises(InputError, match="late"):
         merge(draft.model_copy(update={"eval_cases": (changed,)}), NOTHING, Changes([CASE_ADDED]))
+
+
+def test_im_48_what_a_plan_says_by_itself_is_what_it_was_compiled_from(draft: Plan) -> None:
+    own_case = CASE.model_copy(update={"id": "own"})
+    own = draft.model_copy(update={"eval_cases": (own_case,), "deactivated_tools": ("get_rates",)})
+    plan, carried = merge(own, NOTHING, Changes([RULE, CASE_ADDED, TOOL_OFF]))
+    assert without_carried(plan, carried) == own
+    assert merge(without_carried(plan, carried), carried, Changes()) == (plan, carried)

@@ -19,6 +19,7 @@ from recuerdo.stores.plans.merge import Changes
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import GovernanceEntry
 from recuerdo.stores.postgres.governance_held import CHANGE, change_hash
+from recuerdo.stores.postgres.proposals import Proposals
 from recuerdo.stores.postgres.roles import SYSTEM, Roles
 from tests.recuerdo.approved import propose
 from tests.stores.plans.conftest import NOW, TENANT, Approve
@@ -87,7 +88,7 @@ async def test_im_50_what_was_rolled_back_does_not_come_in_again(
 
 
 async def test_im_50_there_is_something_earlier_to_return_to(office: PlanOffice, draft: Plan) -> None:
-    with pytest.raises(SettingsError, match="No revision"):
+    with pytest.raises(SettingsError, match="has no signed revision"):
         await office.rollback("hotel", actor="sara", at=NOW)
     await compiled(office, draft)
     await office.activate("hotel", 1, actor="sara", at=NOW)
@@ -247,8 +248,9 @@ async def test_im_52_a_revision_without_the_rule_revokes_it(
 
 
 async def test_im_48_what_was_left_out_stays_out_until_it_is_taken_in_again(
-    office: PlanOffice, draft: Plan, approve: Approve
+    office: PlanOffice, draft: Plan, approve: Approve, database: Database, keys: KeyFolder
 ) -> None:
+    included = Proposals(database, TENANT, keys).included
     one = await approve(RULE.change)
     for without in (["discounts"], (), ["discounts"]):
         revision = await office.compile_revision(draft, Changes([one], without=without), actor="sara", at=NOW)
@@ -257,7 +259,7 @@ async def test_im_48_what_was_left_out_stays_out_until_it_is_taken_in_again(
         assert (details["included"], details["excluded"]) == ([], [one.proposal])
     for _ in range(2):
         again = Changes([one], include=[one.proposal])
-        revision = await office.compile_revision(draft, again, actor="sara", at=NOW)
+        revision = await office.compile_revision(draft, again, actor="sara", at=NOW, also=included)
         assert (revision.included, revision.excluded) == ((one,), ())
         assert json.loads((await newest(office)).details)["included"] == [one.proposal]
         assert revision.plan.auto_approve_rules == (rule(),)
@@ -350,10 +352,13 @@ async def test_or_29_what_belongs_to_a_compilation_is_written_with_it_or_not_at_
 
 
 async def test_or_29_compiling_at_once_gives_each_its_own_number(
-    office: PlanOffice, draft: Plan, approve: Approve
+    office: PlanOffice, draft: Plan, approve: Approve, database: Database, keys: KeyFolder
 ) -> None:
+    included = Proposals(database, TENANT, keys).included
     off = [await approve(ToolDeactivated(tool=f"tool{number}")) for number in range(6)]
-    made = await asyncio.gather(*(compiled(office, draft, one) for one in off))
+    made = await asyncio.gather(
+        *(office.compile_revision(draft, Changes([one]), actor="sara", at=NOW, also=included) for one in off)
+    )
     assert sorted(revision.number for revision in made) == [1, 2, 3, 4, 5, 6]
     last = max(made, key=lambda revision: revision.number)
     assert {one.proposal for one in last.included} == {one.proposal for one in off}
@@ -414,7 +419,7 @@ async def test_or_21_a_proposal_that_nobody_approved_is_refused(
 ) -> None:
     await compiled(office, draft)
     async with database.tenant(TENANT) as connection:
-        pending = await propose(connection, TENANT, "hotel", RULE.change, NOW)
+        pending = await propose(connection, TENANT, "hotel", RULE.change, NOW, office.audit)
     with pytest.raises(InputError, match="does not enter"):
         await compiled(office, draft, ApprovedProposal(proposal=pending, change=RULE.change))
     # Nor by the word of the table alone, nor by an entry that somebody wrote without the key.

@@ -12,7 +12,7 @@ import pytest
 
 from recuerdo.state.errors import BusyError, InputError, ScopeError
 from recuerdo.stores.keys import KeyFolder
-from recuerdo.stores.postgres.approvals import Approvals, NewApproval, reason_mark
+from recuerdo.stores.postgres.approvals import Approvals, NewApproval, kept_reason
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.evidence import (
     EVIDENCE_KEPT,
@@ -23,6 +23,7 @@ from recuerdo.stores.postgres.evidence import (
     delete_expired_evidence,
 )
 from recuerdo.stores.postgres.governance_audit import GovernanceAudit
+from recuerdo.stores.postgres.marks import reason_mark
 from recuerdo.stores.postgres.retention import forget_user
 from recuerdo.stores.postgres.roles import Roles
 from recuerdo.stores.postgres.settling import settle_call
@@ -130,7 +131,7 @@ async def test_or_22_a_decision_is_taken_once_audited_and_evidence(
     assert await approvals.get(new.id) == decided and decided.arguments["discount_pct"] == 10
     audit = GovernanceAudit(database, "t1", keys)
     of_request = await audit.entries(subject=str(new.id))
-    assert [e.actor for e in of_request] == [decided.decided_by]
+    assert [e.actor for e in of_request] == [decided.decided_by, run.user]
     assert "hunter2" not in str(of_request) and (await audit.verify()).fault is None
     found = await EvidenceLog(database, "t1").list(NOW, EvidenceFilter(("approval_decided",)))
     assert [(one.data["status"], one.data["approval"]) for one in found] == [(decided.status, str(new.id))]
@@ -180,7 +181,7 @@ async def test_or_6_requests_of_another_tenant_are_not_there(
     await approvals.request([new])
     other = Approvals(database, "t2", keys)
     assert await other.list() == []
-    with pytest.raises(InputError):
+    with pytest.raises(ScopeError):
         await other.decide(new.id, "approve", actor="olga", at=NOW)
 
 
@@ -195,7 +196,8 @@ async def test_or_22_what_clearing_takes_back_is_audited_and_evidence(
     assert (found.status, found.decided_by, found.decided_at) == ("withdrawn", run.user, LATER)
     assert (await approvals.get(decided.id)).status == "approved"
     audit = GovernanceAudit(database, "t1", keys)
-    (entry,) = await audit.entries(subject=str(new.id))
+    entry, asked_for = await audit.entries(subject=str(new.id))
+    assert (asked_for.action, asked_for.after) == ("approval.requested", "pending")
     assert (entry.actor, entry.action, entry.before, entry.at) == (
         run.user,
         "approval.withdrawn",
@@ -232,7 +234,8 @@ async def test_im_43_what_waited_of_a_forgotten_user_stands_in_the_audit_as_take
     await forget_user(database, "t1", str(run.user), NOW, approvals=approvals)
     assert not await approvals.of([new.id])
     audit = GovernanceAudit(database, "t1", keys)
-    (entry,) = await audit.entries(subject=str(new.id))
+    entry, asked_for = await audit.entries(subject=str(new.id))
+    assert (asked_for.action, asked_for.after) == ("approval.requested", "pending")
     assert entry.action == "approval.withdrawn" and (await audit.verify()).fault is None
 
 
@@ -279,6 +282,7 @@ async def test_or_22_what_is_no_unknown_outcome_is_not_settled(
     done = NewToolCall(uuid4(), run, "place_order", "foreign", NOW)
     calls = ToolCalls(database, "t1")
     await calls.claim(done)
+    await calls.complete(done.id, "done", "ordered", NOW)
     for call_id in (done.id, uuid4()):
         with pytest.raises(InputError, match=str(call_id)):
             await settle_call(database, "t1", keys, call_id, "happened", actor="sara", at=NOW)
@@ -288,6 +292,69 @@ async def test_or_22_what_is_no_unknown_outcome_is_not_settled(
         with pytest.raises(ScopeError):
             await settle_call(database, "t1", keys, lost, "happened", actor=actor, at=NOW)
     assert [one.id for one in await calls.unknown()] == [lost]
+
+
+async def test_or_22_a_call_of_a_process_that_went_away_is_found_at_the_first_look(
+    approvals: Approvals, run: Run, database: Database, keys: KeyFolder
+) -> None:
+    calls = ToolCalls(database, "t1")
+    foreign, own = (NewToolCall(uuid4(), run, "place_order", effect, NOW) for effect in ("foreign", "own"))
+    for new in (foreign, own):
+        await calls.claim(new)
+    assert not await calls.unknown()
+    with pytest.raises(InputError, match=str(foreign.id)):
+        await settle_call(database, "t1", keys, foreign.id, "happened", actor="sara", at=NOW)
+    await _lease_ends(database)
+    (lost,) = await calls.unknown()
+    assert (lost.id, lost.status) == (foreign.id, "unknown")
+    settled = await settle_call(database, "t1", keys, foreign.id, "happened", actor="sara", at=NOW)
+    assert (settled.status, settled.settled) == ("unknown", "happened") and not await calls.unknown()
+    kinds = [one.kind for one in await EvidenceLog(database, "t1").list(NOW)]
+    assert sorted(kinds) == ["outcome_settled", "outcome_unknown", "tool_used"]
+    assert (await GovernanceAudit(database, "t1", keys).verify()).fault is None
+
+
+async def test_im_36_clearing_keeps_what_a_process_that_went_away_left_unknown(
+    approvals: Approvals, run: Run, database: Database, log: TurnLog
+) -> None:
+    calls = ToolCalls(database, "t1")
+    new = [NewToolCall(uuid4(), run, "place_order", effect, NOW) for effect in ("foreign", "own", "none")]
+    for one in new:
+        await calls.claim(one)
+    await _lease_ends(database)
+    await log.clear(run.conversation, run.user, approvals, NOW)
+    assert [(one.id, one.status) for one in await calls.of_turn(run.turn)] == [(new[0].id, "unknown")]
+
+
+async def test_im_43_forgetting_keeps_what_a_process_that_went_away_left_unknown(
+    approvals: Approvals, run: Run, database: Database
+) -> None:
+    calls = ToolCalls(database, "t1")
+    new = NewToolCall(uuid4(), run, "place_order", "foreign", NOW)
+    await calls.claim(new)
+    await _lease_ends(database)
+    await forget_user(database, "t1", str(run.user), NOW, approvals=approvals)
+    (kept,) = await calls.unknown()
+    assert (kept.id, kept.tool, kept.user, kept.conversation) == (new.id, "place_order", None, "-")
+    assert kept.turn != run.turn and await EvidenceLog(database, "t1").list(NOW) == []
+
+
+async def test_or_22_only_what_is_unknown_and_not_settled_outlives_its_turn(
+    approvals: Approvals, lost: UUID, run: Run, database: Database, keys: KeyFolder, log: TurnLog
+) -> None:
+    calls = ToolCalls(database, "t1")
+    done = NewToolCall(uuid4(), run, "place_order", "foreign", NOW)
+    await calls.claim(done)
+    await calls.complete(done.id, "done", "ordered", NOW)
+    await settle_call(database, "t1", keys, lost, "happened", actor="sara", at=NOW)
+    await log.clear(run.conversation, run.user, approvals, NOW)
+    assert await calls.of_turn(run.turn) == []
+    assert (await GovernanceAudit(database, "t1", keys).verify()).fault is None
+
+
+async def _lease_ends(database: Database) -> None:
+    async with database.operator() as connection:
+        await connection.execute("update recuerdo.conversations set lease_until = clock_timestamp()")
 
 
 # The ledger
@@ -433,8 +500,8 @@ async def test_c_16_the_audit_holds_a_hash_of_a_reason_and_no_name(
     decided = await approvals.decide(key, "approve", actor="sara", at=NOW, reason="Eva Ruiz lo pidió")
     await approvals.reverse(key, actor="olga", at=NOW, reason="no era Eva Ruiz")
     entries = [e for e in await GovernanceAudit(database, "t1", keys).entries() if e.subject == str(key)]
-    assert len(entries) == 2 and "Eva" not in str(entries)
-    marks = {json.loads(one.details)["reason_sha256"] for one in entries}
+    assert len(entries) == 3 and "Eva" not in str(entries)
+    marks = {mark for one in entries if (mark := json.loads(one.details).get("reason_sha256"))}
     assert marks == {
         reason_mark(str(key), reason)["reason_sha256"] for reason in (decided.reason, "no era Eva Ruiz")
     }
@@ -479,3 +546,32 @@ async def test_or_22_one_piece_for_each_subject_filtered_and_newest_first(
     assert [one.kind for one in await log.list(NOW, EvidenceFilter(tool="get_quote"))] == ["tool_used"]
     assert len(await log.list(NOW, EvidenceFilter(until=NOW + timedelta(seconds=1)))) == 1
     assert len(await log.list(NOW, EvidenceFilter(turn=run.turn, since=NOW), limit=1, offset=1)) == 1
+
+
+@pytest.mark.parametrize("number", ["4111 1111 1111 1111", "ES91 2100 0418 4502 0005 1332"])
+async def test_c_16_a_reason_is_filtered_before_it_is_cut(
+    approvals: Approvals, run: Run, database: Database, number: str
+) -> None:
+    new = asked(run)
+    await approvals.request([new])
+    for spare in range(1, len(number), 4):
+        kept = await kept_reason("x" * (999 - spare) + " " + number)
+        assert kept is not None and len(kept) <= 1000 and number[:spare].strip()[:6] not in kept
+    decided = await approvals.decide(new.id, "approve", actor="sara", at=NOW, reason="x" * 990 + " " + number)
+    assert decided.reason is not None and number[:6] not in decided.reason
+
+
+async def test_im_49_a_decision_of_who_has_no_role_says_nothing_of_what_there_is(
+    approvals: Approvals, run: Run
+) -> None:
+    new = asked(run)
+    await approvals.request([new])
+    said = set()
+    for request in (new.id, uuid4()):
+        with pytest.raises(ScopeError) as error:
+            await approvals.seen(request, actor="nobody")
+        said.add(str(error.value))
+    assert len(said) == 1
+    assert (await approvals.seen(new.id, actor=str(run.user))).id == new.id
+    with pytest.raises(InputError):
+        await approvals.seen(uuid4(), actor="sara")

@@ -47,6 +47,8 @@ WITHOUT_USER = {
     "plan_stops",
     "governance_audit",
     "governance_audit_heads",
+    "evidence_horizons",
+    "held_before",
     "sweeps",
     "eval_results",
     "proposal_evidence",  # with its proposal
