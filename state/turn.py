@@ -70,6 +70,13 @@ class PendingMemory(TypedDict):
     updates: NotRequired[str | None]
 
 
+class MemoryEdit(TypedDict):
+    """A memory that the model changed by its tool in this turn; ``before`` is the text that it had, None: it is new."""
+
+    id: str
+    before: str | None
+
+
 class TurnInfo(TypedDict):
     """Who and when: fixed in ``receive``. ``now`` is the turn's clock, ISO 8601 with offset.
 
@@ -184,6 +191,7 @@ class Work(TypedDict, total=False):
     requests: list[Request]
     tool_rounds: int
     proposed: list[PendingMemory]
+    memory_edits: list[MemoryEdit]
     approvals: list[ApprovalNote]
     usage: list[CallUsage]
     partial: str

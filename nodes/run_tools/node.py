@@ -12,6 +12,7 @@ from recuerdo.nodes.run_tools.capping import cap_results
 from recuerdo.nodes.run_tools.four_eyes import Passed, pass_four_eyes
 from recuerdo.nodes.run_tools.key_events import RESULT
 from recuerdo.nodes.run_tools.ledger import Ledger
+from recuerdo.nodes.run_tools.memory_tool.edits import memory_edits, texts_before
 from recuerdo.nodes.run_tools.memory_tool.in_agent import PROPOSED, scope_of
 from recuerdo.nodes.run_tools.requested import Requested, requested_calls
 from recuerdo.nodes.run_tools.tools import CALL
@@ -38,6 +39,7 @@ async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     calls = requested_calls(asked, first, work, call)
     passed = await pass_four_eyes(calls, work, call)
     proposed: list[PendingMemory] = []
+    before = await texts_before(calls, call)
     async with holding_lease(call, work["turn"]):
         results = await _results(calls, passed, proposed, work, call)
     await log_messages(call, work["turn"], [asked, *results], position=first - 1)
@@ -47,6 +49,7 @@ async def run_tools(state: TurnState, call: Call) -> TurnUpdate:
     done = Work(
         tool_rounds=work.get("tool_rounds", 0) + 1,
         proposed=[*work.get("proposed", []), *proposed],
+        memory_edits=[*work.get("memory_edits", []), *memory_edits(calls, results, before)],
         approvals=[*work.get("approvals", []), *passed.notes],
     )
     return {"messages": capped, "work": _in_the_present(work, done, call) if passed.waited else done}

@@ -4,6 +4,7 @@ Only the user's own message is read: what the assistant said, what was recalled 
 returned or a document holds is never learnt as his (known fault 1).
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -101,7 +102,9 @@ async def learn(state: TurnState, work: Work, present: Sequence[AnyMessage], cal
     known = _preferences(work)
     nearest = _Nearest(call, datetime.fromisoformat(work["turn"]["now"]))
     facts = partial(_known_facts, work["turn"], nearest)
-    extracted = await extractor_for(call, work["turn"], facts).extract(_said(state, work, known))
+    # Off the loop: a long message is looked through here for the first time, for the turns after this one too.
+    said = await asyncio.to_thread(_said, state, work, known)
+    extracted = await extractor_for(call, work["turn"], facts).extract(said)
     settled = await settle(extracted, known, nearest.facts)
     answers = await _answers(work, present[-1], nearest)
     mentioned = work["symbols"] if work["resolved_by"] == "mentioned" else []

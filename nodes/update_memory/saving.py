@@ -15,6 +15,7 @@ from langchain_core.messages import AnyMessage
 
 from recuerdo.nodes.call import Call, Chunk
 from recuerdo.nodes.run_tools.memory_tool.operations import NOTE
+from recuerdo.nodes.update_memory.by_tool import yield_to_tool
 from recuerdo.nodes.update_memory.command import commanded_text, read_command, sentences
 from recuerdo.nodes.update_memory.learn import Lesson
 from recuerdo.nodes.update_memory.proposals import to_ask
@@ -41,6 +42,7 @@ class Saving:
 
 async def decide_saving(state: TurnState, work: Work, lesson: Lesson, call: Call) -> Saving:
     """Obey the user's command or his yes, and hold back what he is to be asked about."""
+    lesson = await yield_to_tool(lesson, work, call)
     command = await read_command(work["turn"], call)
     # What follows the marker is the command's to keep, also where the plan has switched that off.
     learnt = lesson.memories if commanded_text(work["turn"]["text"]) is None else []

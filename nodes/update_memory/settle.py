@@ -214,12 +214,12 @@ def is_restated(new: str, known: str, similarity: float) -> bool:
     """
     if similarity < _RESTATED_ALIKE or not shared_words(new, known) or is_negated(new) != is_negated(known):
         return False
-    if not numbers(new) <= numbers(known) or not _same_days(new, known):
+    if not numbers(new) <= numbers(known) or not same_days(new, known):
         return False
     return min(other_words(new, known), other_words(known, new)) >= _FEWEST_OTHER_WORDS
 
 
-def _same_days(one: str, other: str) -> bool:
+def same_days(one: str, other: str) -> bool:
     """Whether two texts name the same days of the week, where both name any."""
     first, second = (_days(text) for text in (one, other))
     return not first or not second or first == second
