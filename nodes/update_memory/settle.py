@@ -10,6 +10,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from recuerdo.nodes.update_memory.extract.facts import says_what_is_now, slot_of
+from recuerdo.nodes.update_memory.extract.grammar import without_hedge
 from recuerdo.nodes.update_memory.extract.preferences import FOLLOWED
 from recuerdo.nodes.update_memory.extract.protocol import Extracted, Item
 from recuerdo.nodes.update_memory.extract.verdicts import LISTS
@@ -195,7 +196,7 @@ def relation(new: str, known: str, similarity: float) -> Relation:
     Likeness alone decides nothing: "I never trade on Mondays" is as like "on Fridays" as a paraphrase is.
     """
     if _holds(known, new):
-        return "same"
+        return "replaces" if _is_firmer(new, known) else "same"
     if _holds(new, known) or (slot_of(new) and slot_of(new) == slot_of(known)):
         return "replaces"
     shared = overlap(new, known)
@@ -247,6 +248,12 @@ def _same_words(one: str, other: str) -> bool:
     """ "We're closed on Mondays" said again ends nothing."""
     same = min(overlap(one, other, of="first"), overlap(other, one, of="first")) >= _SAME_WORDS
     return same and is_negated(one) == is_negated(other) and numbers(one) == numbers(other)
+
+
+def _is_firmer(new: str, known: str) -> bool:
+    """Whether a new text says without a hedge all that a known one only supposes."""
+    meant = without_hedge(known)
+    return meant != known and without_hedge(new) == new and _holds(new, meant)
 
 
 def _holds(whole: str, part: str) -> bool:

@@ -33,6 +33,7 @@ Played = list[list[MemoryEvent]]
 """The events of each scene."""
 ALLERGY, GUESS = "Soy alérgica a las nueces", "Creo que soy intolerante a la lactosa"
 HOTELS, ADDRESS = "Creo que prefiero los hoteles pequeños", "Ya no vivo en Bilbao, ahora vivo en Vigo"
+HOTELS_FOR_SURE = "prefiero los hoteles pequeños"
 GOAL = "Mi objetivo es correr un maratón en abril"
 
 
@@ -110,7 +111,7 @@ def test_or_8_or_10_rf_32_guesses_expire_unless_they_are_said_again(played: Play
     at_first, after_7_days, after_90_days = those(played[3], Stands)
     statuses = {one.text: one.status for one in at_first.memories}
     assert (statuses[GUESS], statuses[HOTELS]) == ("low", "low")
-    assert {one.text for one in after_7_days.memories} == {ALLERGY, ADDRESS, HOTELS}
+    assert {one.text for one in after_7_days.memories} == {ALLERGY, ADDRESS, HOTELS_FOR_SURE}
     assert {one.text for one in after_90_days.memories} == {ALLERGY}
     assert after_90_days.preferences == {}
     guess = those(played[3], Audited)[0]

@@ -47,7 +47,9 @@ _BLANK = re.compile(r"\S")
 _OPENING = re.compile(
     r"^(?:[^\w#$]|(?:y|e|que|pues|bueno|eh|oye|mira|ojo|es que|la verdad|fijate que|sabes que|porque"
     r"|pero|asi que|por eso|so|well"
-    r"|and|but|also|because|since|look|btw|fyi|heads up|hey|just so you know|by the way|actually|please"
+    r"|and|but|also|because|look|btw|fyi|heads up|hey|just so you know|by the way|actually|please"
+    r"|since(?! (?:then|yesterday|last|this|\d{4}|\w+day|january|february|march|april|may|june|july|august"
+    r"|september|october|november|december)\b)"
     r"|pls|por favor"
     r"|hola|hi|hello|buenas(?: tardes| noches)?|buenos dias|ademas|tambien|tenga en cuenta que"
     r"|ten en cuenta que"

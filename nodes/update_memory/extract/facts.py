@@ -11,9 +11,9 @@ from functools import cache
 from recuerdo.nodes.build_context.symbols import find_symbols
 from recuerdo.nodes.update_memory.extract.clauses import Clause
 from recuerdo.nodes.update_memory.extract.grammar import (
-    hedge_ends,
     is_event,
     is_passing_statement,
+    lead_ends,
     states_of_self,
     written_out,
 )
@@ -75,7 +75,7 @@ def read_fact(clause: Clause) -> list[Item]:
 
 def _states(clause: Clause) -> bool:
     """Whether the clause states something of the user, in a form that is no bare word."""
-    start = hedge_ends(clause.folded)
+    start = lead_ends(clause.folded)
     if verb := _ONLY_A_VERB.match(clause.folded[start:]):
         # "Llegó" is no "llego": accents are gone from the folded text.
         if clause.text[start + verb.end("verb") - 1] in "óÓ":
@@ -102,7 +102,12 @@ def read_reminder(sentence: str, folded_sentence: str) -> Item | None:
 
 def is_passing(text: str) -> bool:
     """Whether a folded text speaks of the moment, such as a complaint, thanks or a request for today."""
-    return _has("transient", text) or bool(_POINTS_AWAY.search(text))
+    return is_passing_state(text) or _has("transient", text) or bool(_POINTS_AWAY.search(text))
+
+
+def is_passing_state(text: str) -> bool:
+    """Whether a folded text says how somebody is for the moment, such as in a hurry."""
+    return _has("passing_state", text)
 
 
 def forgotten(clause: Clause) -> str | None:
@@ -152,7 +157,7 @@ def may_teach(clause: Clause) -> bool:
 # "Así practico", "I read them on my watch": the reason for a wish, which stands with it.
 _LEANS = re.compile(
     r"^(?!(?:eso|esto|that|this|it) (?:es|va|is|goes)(?: todo| all)? (?:para|for|towards)\b)(?:asi|so"
-    r"|that way|eso|esto|esos|esas|that|this|those|these|it|they|ellos|ellas|(?:lo|los|las) \w+o)\b"
+    r"|that way|eso|esto|esos|esas|that|this|those|these(?! days)|it|they|ellos|ellas|(?:lo|los|las) \w+o)\b"
 )
 _NAMES = re.compile(
     r"^(?:that|this|it|he|she|they|which|who) (?:is|are) (?:my|our)\b|^(?:eso|esa|ese|esto|que|el"

@@ -9,6 +9,7 @@ import re
 from functools import cache
 
 from recuerdo.nodes.update_memory.extract.patterns import load_patterns
+from recuerdo.state.folding import folded, plain
 
 # Contractions, with their apostrophe and as people type them without it.
 _CONTRACTIONS = (
@@ -38,15 +39,23 @@ _HEDGE = re.compile(
 )
 
 
-def hedge_ends(said: str) -> int:
-    """Where a folded clause goes on after words such as "I think that"; 0 without them."""
-    match = _HEDGE.match(said)
-    return match.end() if match else 0
+def lead_ends(said: str) -> int:
+    """Where a folded clause goes on after words such as "I think that" and "these days"; 0 without them."""
+    start = 0
+    while match := _HEDGE.match(said[start:]) or _time().match(said[start:]):
+        start += match.end()
+    return start
+
+
+def without_hedge(text: str) -> str:
+    """A text as it is written, without words such as "I think that" before it."""
+    match = _HEDGE.match(folded(plain(text)))
+    return text[match.end() :] if match else text
 
 
 def states_of_self(said: str) -> bool:
     """Whether a folded clause states something lasting of its speaker, his people or his company."""
-    said = said[hedge_ends(said) :]
+    said = said[lead_ends(said) :]
     if _pattern("things_of_the_moment").search(said):
         return False
     return bool(_pattern("spanish").search(said) or _pattern("english").search(written_out(said)))
@@ -80,6 +89,12 @@ def written_out(said: str) -> str:
 def _pattern(name: str) -> re.Pattern[str]:
     words = _words()
     return re.compile("|".join(f"(?:{_filled(one, words)})" for one in load_patterns("grammar.yaml")[name]))
+
+
+@cache
+def _time() -> re.Pattern[str]:
+    words = _words()
+    return re.compile(rf"(?:{words['time_es']}|{words['time_en']}) ")
 
 
 @cache

@@ -281,7 +281,7 @@ def _communication(clause: Clause, said: Said) -> list[Verdict]:
 
 
 _SAID_OF_ONESELF = re.compile(
-    r"\b(?:i|i'?m|we|we're|you|my|our|was|were|had|estoy|estamos|voy|vamos|fue|estuvo|era|mi|mis|me|nos|is|are)\b"
+    r"\b(?:i|i'?m|we|we're|you|my|our|was|were|had|he|hemos|ha|han|estoy|estamos|voy|vamos|fue|estuvo|era|mi|mis|me|nos|is|are)\b"
 )
 
 

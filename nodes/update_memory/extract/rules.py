@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 
 from recuerdo.nodes.update_memory.command import commanded_text
@@ -17,6 +18,8 @@ from recuerdo.nodes.update_memory.extract.clauses import (
 from recuerdo.nodes.update_memory.extract.facts import (
     forgotten,
     is_over,
+    is_passing,
+    is_passing_state,
     leans_on_another,
     may_teach,
     names_what_was_said,
@@ -86,6 +89,11 @@ class _Sentence:
     taken: set[int] = field(default_factory=set)
     facts: list[tuple[Clause, Item]] = field(default_factory=list)
 
+    @cached_property
+    def of_the_moment(self) -> bool:
+        """ "Keep it short, I'm in a hurry" is meant for this once."""
+        return any(is_passing_state(clause.folded) for clause in self.clauses)
+
     def read(self, verdicts: Verdicts) -> None:
         """Wishes first, then what is over, then facts: a fact gives only the reason for a wish that it leans on."""
         self._read_wishes(verdicts)
@@ -116,7 +124,7 @@ class _Sentence:
 
     def _wish(self, clause: Clause) -> list[Verdict]:
         # What one of his people wants is a fact of the user at most.
-        if clause.of_others:
+        if clause.of_others or (self.of_the_moment and not clause.for_good):
             return []
         return read_preferences(clause, self.said) or read_symbols(
             clause, self.clauses, self.said.preferences.get(FOLLOWED) or ()
@@ -151,7 +159,7 @@ class _Sentence:
 
     def _change(self, number: int, clause: Clause, following: Clause | None) -> Item | None:
         """ "It is not A any more, now it is B": one fact, which takes the place of the old one."""
-        if not is_over(clause):
+        if not is_over(clause) or is_passing(clause.folded):
             return None
         if says_what_is_now(clause.folded):
             return Item("fact", "fact", clause.whole, clause.whole, clause.confidence)

@@ -40,6 +40,7 @@ async def play(text: str, *facts: str, language: str = "es", **preferences: Any)
         ),
         ("mi meta es comprar una casa en 2028", "quiero comprar una casa en 2028"),
         ("soy enfermera y trabajo en el turno de noche", "soy enfermera del turno de noche en Lima"),
+        ("Creo que soy alérgico a las plumas", "Creo que soy alérgico a las plumas"),
     ],
 )
 async def test_a_25_known_fault_2_the_same_in_other_words_confirms(text: str, known: str) -> None:
@@ -57,6 +58,9 @@ async def test_a_25_known_fault_2_the_same_in_other_words_confirms(text: str, kn
         ("no como carne", "como carne"),
         ("no como camarón ni mariscos", "no como mariscos"),  # it says more
         ("La de compras ya no es Lupita, ahora es Joaquín", "La responsable de compras es Lupita"),
+        # What was only supposed is said without a hedge now.
+        ("Soy alérgico a las plumas", "Creo que soy alérgico a las plumas"),
+        ("I'm allergic to feathers", "I think I'm allergic to feathers"),
     ],
 )
 async def test_rf_11_known_fault_3_a_new_value_takes_the_old_ones_place(text: str, known: str) -> None:
