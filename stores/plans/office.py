@@ -272,6 +272,9 @@ class PlanOffice:
         plan, carried = merge(draft, before, changes)
         new = [one for one in carried.included if one not in before.included]
         await self._require_approved(connection, draft.name, new)
+        await self._require_first_time(
+            connection, draft.name, {one.proposal for one in new}.difference(changes.include)
+        )
         number = await rows.newest_number(connection, self._tenant, draft.name) + 1
         key = await asyncio.to_thread(self._keys.signing_key, by.actor, by.at)
         sha256 = parent.sha256 if parent else None
@@ -307,6 +310,19 @@ class PlanOffice:
             details = {"plan": plan, CHANGE: change_hash(change)}
             if not await self.audit.holds(connection, "proposal.approved", one.proposal, details):
                 raise InputError(sentences("proposal_not_approved", plan=plan, proposal=one.proposal))
+
+    async def _require_first_time(self, connection: Connection, plan: str, proposals: set[str]) -> None:
+        """By itself a proposal comes in once, whatever its row says: what was rolled back is asked for (IM-48)."""
+        cursor = await connection.execute(
+            "select one.proposal from recuerdo.governance_audit noted"
+            " cross join lateral jsonb_array_elements_text(noted.details::jsonb -> 'included') as one (proposal)"
+            " where noted.tenant = %s and noted.action = 'plan.compiled' and noted.subject = %s"
+            " and one.proposal = any(%s) limit 1",
+            (self._tenant, plan, list(proposals)),
+        )
+        row = await cursor.fetchone()
+        if row is not None:
+            raise InputError(sentences("proposal_taken_before", plan=plan, proposal=row["proposal"]))
 
     async def _parent(self, connection: Connection, name: str) -> Revision | None:
         """What the next revision goes on from: the newest since the last activation, else what is in force."""

@@ -23,6 +23,7 @@ APPROVED: LiteralString = """
 from recuerdo.evidence e
 where e.tenant = %(tenant)s and e.kind = 'approval_decided' and e.at > %(since)s and e.expires_at > %(now)s
     and e.data ->> 'status' = 'approved' and jsonb_typeof(e.data -> 'arguments') = 'object'
+    and pg_input_is_valid(e.data ->> 'approval', 'uuid')
     and not exists (select from recuerdo.proposal_evidence l where l.tenant = e.tenant and l.evidence = e.id)
     and not exists (select from recuerdo.evidence r where r.tenant = e.tenant and r.kind = 'reversal'
         and r.data ->> 'approval' = e.data ->> 'approval')
@@ -54,7 +55,8 @@ join lateral (
         array_agg(distinct tool) filter (where status = 'rejected') as refused,
         (array_agg(approval order by at))[1] as approval
     from (select tool, at, data ->> 'status' as status, (data ->> 'approval')::uuid as approval
-        from recuerdo.evidence where tenant = e.tenant and turn_id = e.turn_id and kind = 'approval_decided') one
+        from recuerdo.evidence where tenant = e.tenant and turn_id = e.turn_id and kind = 'approval_decided'
+            and pg_input_is_valid(data ->> 'approval', 'uuid')) one
     where status in ('approved', 'rejected')
 ) d on d.approval is not null
 where e.tenant = %(tenant)s and e.kind = 'ambiguity' and e.plan is not null and e.at > %(since)s

@@ -349,6 +349,17 @@ async def test_or_33_rule_in_force_lets_pass_what_it_says_and_nothing_more(agent
     assert autonomy.rule_for(TOOL, {**stay, "discount_pct": 10, "nights": 5, "to_account": "ES91"}) is None
 
 
+async def test_or_31_a_piece_that_names_no_request_is_no_approval_and_stops_no_sweep(agent: Agent) -> None:
+    await approve_minor(agent.services, 16)
+    async with agent.services.database.connection() as connection:
+        await connection.execute(
+            "update recuerdo.evidence set data = jsonb_set(data, '{approval}', '\"x\"')"
+            " where id = (select id from recuerdo.evidence where kind = 'approval_decided' limit 1)"
+        )
+    [proposal] = await sweep(agent)
+    assert proposal.sample_size == 15
+
+
 async def test_im_48_two_compilations_include_it_once(agent: Agent) -> None:
     await approve_minor(agent.services, 15)
     [proposal] = await sweep(agent)
@@ -407,6 +418,23 @@ async def test_im_50_what_a_rollback_left_behind_comes_in_again_when_asked_for(a
     await plans.activate(r5.number, actor=CLERK)
     assert len(await _rules(agent)) == 1
     assert (await agent.governance.audit.verify()).fault is None
+
+
+async def test_im_48_what_was_rolled_back_does_not_come_in_by_itself_whatever_its_row_says(
+    agent: Agent,
+) -> None:
+    proposal = await _approved_rule(agent)
+    plans = agent.governance.plans
+    r3 = await plans.compile(plan_of_house(), actor=CLERK)
+    await plans.activate(r3.number, actor=CLERK)
+    await plans.rollback(actor=CLERK)
+    async with agent.services.database.tenant(TENANT) as connection:
+        await connection.execute(
+            "update recuerdo.proposals set status = 'approved', included_in = null, included_at = null"
+        )
+    with pytest.raises(InputError, match=r"recuerdo audit verify.*--include"):
+        await plans.compile(plan_of_house(), actor=CLERK)
+    assert (await plans.compile(plan_of_house(), actor=CLERK, include=[proposal])).included != ()
 
 
 @pytest.mark.parametrize("decision", ["reject", None])

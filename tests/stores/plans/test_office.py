@@ -83,8 +83,10 @@ async def test_im_50_what_was_rolled_back_does_not_come_in_again(
     r1 = (await office.read("hotel", 1))[1]
     r3 = await compiled(office, draft)
     assert (r3.label, r3.parent, r3.included) == ("r3", r1.sha256, ())
-    # A second compilation goes on from the first, though that one is not in force.
-    assert (await compiled(office, draft, rule_added)).parent == r3.sha256
+    # Not even where a row says that it was in none; and the next one goes on from r3, though that is not in force.
+    with pytest.raises(InputError, match="was in a revision of hotel before"):
+        await compiled(office, draft, rule_added)
+    assert (await compiled(office, draft)).parent == r3.sha256
 
 
 async def test_im_50_there_is_something_earlier_to_return_to(office: PlanOffice, draft: Plan) -> None:
