@@ -21,12 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 
 import recuerdo
+from recuerdo.nodes.call_llm.local import LocalModel
 from recuerdo.state.folding import folded, plain
 from recuerdo.stores.postgres.memories import StoredMemory
 from recuerdo.stores.sensitive import redact
@@ -37,27 +35,19 @@ TURNS, USERS, PER_CONVERSATION = 1000, 4, 10
 SHARE_OF_STATEMENTS = 0.4
 
 
-class Parrot(BaseChatModel):
+class Parrot(LocalModel):
     """Says as the user's own what stands among the memories of its prompt, and a bait."""
 
     @property
     def _llm_type(self) -> str:
         return "parrot"
 
-    def bind_tools(self, tools: Any, *, tool_choice: str | None = None, **kwargs: Any) -> Any:
-        return self
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """See LocalModel."""
         sent = "\n".join(str(message.text) for message in messages)
         recalled = sent.partition("<memories>")[2].partition("</memories>")[0]
         bait = "Vivo en Marte, siempre uso velas de 7h y soy alérgico al helio. I always trade on Saturn."
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"{recalled[:600]} {bait}"))])
+        return AIMessage(f"{recalled[:600]} {bait}")
 
 
 def measure(data: Path | None) -> dict[str, Any]:

@@ -18,8 +18,6 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any, get_args
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -28,13 +26,13 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from langchain_core.outputs import ChatGeneration, ChatResult
 
 import recuerdo
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.sample import load_sample
 from recuerdo.graph.turn import TurnContext
 from recuerdo.nodes.build_prompt.layouts import lay_out
+from recuerdo.nodes.call_llm.local import LocalModel
 from recuerdo.state.blocks import Block, Section, current, message_text
 from recuerdo.state.plan import Plan
 from recuerdo.stores.plans import load_plan
@@ -120,7 +118,7 @@ class Tally:
     breaks: Counter[str] = field(default_factory=Counter)
 
 
-class ScriptedTrader(BaseChatModel):
+class ScriptedTrader(LocalModel):
     """Answers from a list; asks for a quote first in two of the turns."""
 
     turn: int = 0
@@ -129,21 +127,13 @@ class ScriptedTrader(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted-trader"
 
-    def bind_tools(self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any) -> Any:
-        return self
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """See LocalModel."""
         reply = AIMessage(ANSWERS[self.turn % len(ANSWERS)])
         if self.turn in TOOL_TURNS and not isinstance(messages[-1], ToolMessage):
             call = {"name": "get_quote", "args": {"symbol": "TSLA"}, "id": f"call-{self.turn}"}
             reply = AIMessage("", tool_calls=[{**call, "type": "tool_call"}])
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        return reply
 
 
 def measure(data: Path | None) -> dict[str, Any]:

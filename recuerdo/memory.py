@@ -28,7 +28,7 @@ from recuerdo.stores.postgres.preferences import Preference, PreferenceChange, P
 from recuerdo.stores.postgres.publishing import Candidate, Publication, Publishing
 from recuerdo.stores.postgres.retention import Forgotten, forget_user
 from recuerdo.stores.postgres.revisions import Revision
-from recuerdo.stores.postgres.roles import Roles
+from recuerdo.stores.postgres.roles import SUPERVISING, Roles
 from recuerdo.stores.postgres.symbols import Interest, SymbolInterest
 from recuerdo.stores.postgres.text import storable
 from recuerdo.stores.postgres.turns import StoredMessage, TurnLog
@@ -195,7 +195,7 @@ class Memory:
 
     async def audit(self, memory_id: UUID, *, actor: str) -> Sequence[AuditEntry]:
         """Who did what to a memory, also to one that is gone, oldest first. For supervisors."""
-        await self._publishing.require_supervisor(actor)
+        await self.roles.require(actor, SUPERVISING)
         return await read_audit(self._services.database, self._tenant, "user_memory", str(_id(memory_id)))
 
     async def preferences(self, *, user: str) -> dict[str, Preference]:

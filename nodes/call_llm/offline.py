@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.outputs import ChatGenerationChunk
 
 from recuerdo.nodes.call_llm.local import LocalModel
 from recuerdo.nodes.call_llm.prompt_facts import (
@@ -52,18 +52,10 @@ class OfflineResponder(LocalModel):
     def _llm_type(self) -> str:
         return "recuerdo-offline"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """See LocalModel."""
         reply = _answer(messages)
-        message = AIMessage(
-            content=reply, usage_metadata=_usage(messages, reply), response_metadata=_metadata()
-        )
-        return ChatResult(generations=[ChatGeneration(message=message)])
+        return AIMessage(content=reply, usage_metadata=_usage(messages, reply), response_metadata=_metadata())
 
     def _stream(
         self,

@@ -3,13 +3,11 @@
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Literal
-
-import yaml
 
 from recuerdo.state.folding import comparable, plain
 from recuerdo.state.sentences import Sentence
+from recuerdo.state.tables import read_table
 
 Limit = Literal["at_most", "at_least"]
 
@@ -42,7 +40,7 @@ class _Word:
 
 @cache
 def _words() -> dict[str, _Word]:
-    raw = yaml.safe_load((files(__package__) / "fields.yaml").read_text(encoding="utf-8"))
+    raw = read_table(__package__, "fields.yaml")
     return {str(name): _Word(**word) for name, word in raw.items()}
 
 

@@ -3,21 +3,20 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 from uuid import UUID, uuid4
 
 import yaml
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall, ToolMessage
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from recuerdo.demo.clock import DEMO_TENANT, running_from
 from recuerdo.demo.written import WrittenReplies
+from recuerdo.nodes.call_llm.local import newest_question
 from recuerdo.opening import open_agent
 from recuerdo.state.key_events import KeyEvent
 from recuerdo.state.plan import Bilingual, Plan, read_plan
+from recuerdo.state.tables import read_table
 from recuerdo.turn import Turn
 
 ACTOR = "demo"
@@ -107,8 +106,7 @@ def play_events() -> Iterator[SessionBegan | Said | Kept]:
 
 def load_support() -> SupportScript:
     """The script of the demo."""
-    text = (files(__package__) / "events.yaml").read_text(encoding="utf-8")
-    return SupportScript.model_validate(yaml.safe_load(text))
+    return SupportScript.model_validate(read_table(__package__, "events.yaml"))
 
 
 def _plan(script: SupportScript) -> Plan:
@@ -137,7 +135,7 @@ def _events_in(messages: Sequence[AnyMessage]) -> list[str]:
 def _called(turn: Turn) -> list[str]:
     """The names of the tools that were called in the turn."""
     messages: list[AnyMessage] = turn.request["messages"]
-    present = [m for m in messages[_newest_question(messages) :] if isinstance(m, AIMessage)]
+    present = [m for m in messages[newest_question(messages) :] if isinstance(m, AIMessage)]
     return [call["name"] for message in present for call in message.tool_calls]
 
 
@@ -147,21 +145,15 @@ class SupportModel(WrittenReplies):
     rounds: dict[str, WrittenRound]
     event_id: UUID | None = None
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        present = messages[_newest_question(messages) :]
+    def answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """See LocalModel."""
+        present = messages[newest_question(messages) :]
         # A layout may put the turn's context in front of the user's words.
         written = next(one for said, one in self.rounds.items() if str(present[0].text).endswith(said))
         results = [message for message in present if isinstance(message, ToolMessage)]
         if results:
             self._note(results[-1])
-        reply = AIMessage(written.assistant) if results else self._called(written)
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        return AIMessage(written.assistant) if results else self._called(written)
 
     def _called(self, written: WrittenRound) -> AIMessage:
         if written.call is None:
@@ -174,7 +166,3 @@ class SupportModel(WrittenReplies):
     def _note(self, result: ToolMessage) -> None:
         if result.name == "create_key_event" and result.status == "success":
             self.event_id = UUID(json.loads(str(result.text))["event"]["id"])
-
-
-def _newest_question(messages: Sequence[BaseMessage]) -> int:
-    return max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))

@@ -1,20 +1,15 @@
 """The hotel's scenes as typed data, and the chat model that plays its part in them."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from collections.abc import Mapping
 from typing import Any, Literal
 
-import yaml
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.messages.tool import tool_call_chunk
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from pydantic import BaseModel, ConfigDict
 
-from recuerdo.nodes.call_llm.local import LocalModel
+from recuerdo.nodes.call_llm.local import LocalModel, newest_question
 from recuerdo.state.plan import Bilingual
+from recuerdo.state.tables import read_table
 
 _RESERVATION = re.compile(r"\bR-[0-9A-F]{8}\b")
 
@@ -99,8 +94,7 @@ class HotelScript(_Part):
 
 def load_hotel_script() -> HotelScript:
     """The hotel's demo."""
-    raw = yaml.safe_load((files(__package__) / "hotel.yaml").read_text(encoding="utf-8"))
-    return HotelScript.model_validate(raw)
+    return HotelScript.model_validate(read_table(__package__, "hotel.yaml"))
 
 
 class ScriptedReceptionist(LocalModel):
@@ -113,36 +107,20 @@ class ScriptedReceptionist(LocalModel):
     def _llm_type(self) -> str:
         return "recuerdo-scripted-receptionist"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        (chunk,) = self._stream(messages)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(str(chunk.message.text)))])
-
-    def _stream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> Iterator[ChatGenerationChunk]:
-        place = max(index for index, message in enumerate(messages) if isinstance(message, HumanMessage))
-        results = [message for message in messages[place:] if isinstance(message, ToolMessage)]
-        step = self.steps[str(messages[place].text)][len(results)]
+    def answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """See LocalModel."""
+        present = messages[newest_question(messages) :]
+        results = [message for message in present if isinstance(message, ToolMessage)]
+        step = self.steps[str(present[0].text)][len(results)]
         found = [code for message in messages for code in _RESERVATION.findall(str(message.text))]
         values = {"check_in": self.check_in, "reservation": found[-1] if found else "-"}
-        yield ChatGenerationChunk(message=_message(step, values, len(results)))
+        return _message(step, values, len(results))
 
 
-def _message(step: Step, values: Mapping[str, str], place: int) -> AIMessageChunk:
+def _message(step: Step, values: Mapping[str, str], place: int) -> AIMessage:
     if step.call is None:
-        return AIMessageChunk(content=step.say.format(**values))
+        return AIMessage(step.say.format(**values))
     args = {
         name: value.format(**values) if isinstance(value, str) else value for name, value in step.args.items()
     }
-    call = tool_call_chunk(name=step.call, args=json.dumps(args), id=f"call-{place}", index=0)
-    return AIMessageChunk(content="", tool_call_chunks=[call])
+    return AIMessage("", tool_calls=[ToolCall(name=step.call, args=args, id=f"call-{place}")])

@@ -28,10 +28,10 @@ from recuerdo.demo.memory_script import (
     Step,
     Why,
     load_memory_script,
-    newest_question,
 )
 from recuerdo.level_1 import Level1
 from recuerdo.memory import Explanation
+from recuerdo.nodes.call_llm.local import newest_question
 from recuerdo.opening import AgentOpening, open_agent
 from recuerdo.state.errors import ScopeError
 from recuerdo.state.plan import Plan, read_plan

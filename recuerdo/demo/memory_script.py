@@ -4,12 +4,10 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolCall, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, BaseMessage, ToolCall, ToolMessage
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from recuerdo.nodes.call_llm.local import LocalModel
+from recuerdo.nodes.call_llm.local import LocalModel, newest_question
 from recuerdo.nodes.call_llm.offline import OfflineResponder
 from recuerdo.state.plan import Bilingual
 from recuerdo.state.sentences import load_sentences
@@ -138,19 +136,13 @@ class AssistantModel(LocalModel):
     def _llm_type(self) -> str:
         return "recuerdo-written-assistant"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    def answer(self, messages: list[BaseMessage]) -> AIMessage:
+        """See LocalModel."""
         present = messages[newest_question(messages) :]
         # A layout may put the turn's context in front of the user's words.
         asked = str(present[0].text)
         written = next((one for text, one in self.said.items() if asked.endswith(text)), None)
-        reply = _quoted(messages) if written is None else self._written(written, present)
-        return ChatResult(generations=[ChatGeneration(message=reply)])
+        return _quoted(messages) if written is None else self._written(written, present)
 
     def _written(self, written: Say, present: Sequence[BaseMessage]) -> AIMessage:
         results = [message for message in present if isinstance(message, ToolMessage)]
@@ -163,15 +155,10 @@ class AssistantModel(LocalModel):
         return AIMessage("", tool_calls=[ToolCall(name=TOOL, args=args, id=f"call-{len(results)}")])
 
 
-def newest_question(messages: Sequence[BaseMessage]) -> int:
-    """The place of the user's last message."""
-    return max(place for place, message in enumerate(messages) if isinstance(message, HumanMessage))
-
-
-def _quoted(messages: list[BaseMessage]) -> BaseMessage:
+def _quoted(messages: list[BaseMessage]) -> AIMessage:
     """What the offline responder quotes, without its standing notice."""
     # Not by invoke: its stream would be this turn's, notice and all.
-    reply = OfflineResponder()._generate(messages).generations[0].message
+    reply = OfflineResponder().answer(messages)
     notice = load_sentences("recuerdo.nodes.call_llm")("no_model")
     text = str(reply.text).replace(notice.es, "").replace(notice.en, "").strip()
     return reply.model_copy(update={"content": text})

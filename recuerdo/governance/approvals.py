@@ -8,7 +8,7 @@ from recuerdo.governance.arguments import checked_choice, checked_id, checked_re
 from recuerdo.nodes.services import Services
 from recuerdo.stores.postgres.approvals import Approval, Approvals, ApprovalStatus, Decision
 from recuerdo.stores.postgres.arguments import checked_page
-from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+from recuerdo.stores.postgres.roles import SUPERVISING, Roles
 from recuerdo.stores.postgres.settling import settle_call
 from recuerdo.stores.postgres.tool_calls import Settled, ToolCall, ToolCalls
 
@@ -25,12 +25,13 @@ class GovernedApprovals:
         self._services = services
         self._tenant = tenant
         self._approvals = Approvals(services.database, tenant, services.keys)
+        self._roles = Roles(services.database, tenant, services.keys)
 
     async def list(
         self, status: ApprovalStatus | None = None, *, actor: str, limit: int = 100, offset: int = 0
     ) -> Sequence[Approval]:
         """Requests of one status, or (None) of any, newest first."""
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         checked_page(limit, offset)
         if status is not None:
             checked_choice("status", status, get_args(ApprovalStatus))
@@ -38,7 +39,7 @@ class GovernedApprovals:
 
     async def show(self, approval_id: UUID | str, *, actor: str) -> Approval:
         """One request. Raises InputError when there is none."""
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         return await self._approvals.get(checked_id(approval_id))
 
     async def decide(
@@ -88,7 +89,7 @@ class GovernedApprovals:
         """Calls that were started and whose result nobody knows, newest first: never repeated by themselves. Those
         that were settled are not among them.
         """
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         checked_page(limit)
         return await ToolCalls(self._services.database, self._tenant).unknown(limit=limit)
 
@@ -96,10 +97,6 @@ class GovernedApprovals:
         """Requests that people decided elsewhere and whose turn has not gone on, the last decided first: each goes on
         with ``agent.resume(approval)`` in an app that brings its tools.
         """
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         checked_page(limit)
         return await self._approvals.not_gone_on(limit=limit)
-
-    async def _require(self, actor: str) -> None:
-        async with self._services.database.tenant(self._tenant) as connection:
-            await require_role(connection, self._tenant, actor, SUPERVISING)

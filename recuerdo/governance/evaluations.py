@@ -64,15 +64,7 @@ class Evaluations:
 
     async def before_activation(self, revision: Revision, *, actor: str) -> Sentence | None:
         """What speaks against putting a revision in force: cases that it fails, or that nobody has tried."""
-        run = await self.newest(revision, actor=actor)
-        cases = revision.plan.eval_cases
-        if not cases or (run and not run.failed):
-            return None
-        values: dict[str, object] = {"revision": revision.reference, "cases": len(cases)}
-        if run is None:
-            return _sentences("eval_never", plan=revision.plan.name, label=revision.label, **values)
-        names = ", ".join(result.case for result in run.failed)
-        return _sentences("eval_failed", failed=len(run.failed), names=names, **values)
+        return objection(revision, await self.newest(revision, actor=actor))
 
     @property
     def _model(self) -> str:
@@ -84,3 +76,15 @@ class Evaluations:
         services = replace(self._services.in_force.equip(self._services, plan), revision=revision)
         results = [await try_case(services, case, self._tenant, plan.name) for case in plan.eval_cases]
         return await self._runs.add(tried, results, actor=actor, at=self._services.clock())
+
+
+def objection(revision: Revision, newest: EvalRun | None) -> Sentence | None:
+    """What the newest trial of a revision, or that there is none, says against putting it in force."""
+    cases = revision.plan.eval_cases
+    if not cases or (newest and not newest.failed):
+        return None
+    values: dict[str, object] = {"revision": revision.reference, "cases": len(cases)}
+    if newest is None:
+        return _sentences("eval_never", plan=revision.plan.name, label=revision.label, **values)
+    names = ", ".join(result.case for result in newest.failed)
+    return _sentences("eval_failed", failed=len(newest.failed), names=names, **values)

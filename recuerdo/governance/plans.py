@@ -13,7 +13,7 @@ from recuerdo.governance.arguments import (
     checked_path,
     checked_revision,
 )
-from recuerdo.governance.evaluations import Evaluations
+from recuerdo.governance.evaluations import Evaluations, objection
 from recuerdo.nodes.check_tokens import refuse_unusable_packs
 from recuerdo.nodes.run_tools.toolbox import refuse_unknown_tools
 from recuerdo.nodes.services import Services
@@ -37,7 +37,7 @@ from recuerdo.stores.plans.diff import Difference, differences
 from recuerdo.stores.postgres.eval_cases import EvalRun
 from recuerdo.stores.postgres.key_events import OperatorEvents
 from recuerdo.stores.postgres.proposals import Proposals
-from recuerdo.stores.postgres.roles import STAFF, Roles
+from recuerdo.stores.postgres.roles import STAFF, SUPERVISING, Roles
 
 _log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class GovernedPlans:
         missing, refused or over budget (C-23); InputError for a rule that no proposal brought (OR-21), and for what
         cannot be left out or taken in.
         """
-        await self._office.require_supervisor(actor)
+        await self._roles.require(actor, SUPERVISING)
         without, include = checked_names("without", without), checked_names("include", include)
         draft = await self._draft(draft)
         parent = await self._office.next_parent(draft.name)
@@ -181,7 +181,7 @@ class GovernedPlans:
         It acts at once, in turns under way too, and can only become stricter until an owner lifts it. ``name`` may be
         the YAML file of a draft. Raises SettingsError for a plan that nothing is known of here.
         """
-        await self._office.require_supervisor(actor)
+        await self._roles.require(actor, SUPERVISING)
         checked_flag("all_tools", all_tools)
         plan = await self._name_or_file(name)
         if name == plan != self._services.plan.name:
@@ -230,14 +230,13 @@ class GovernedPlans:
         return revision.plan
 
     async def _put_in_force(self, name: str, number: int, actor: str) -> ActivatedRevision:
-        await self._office.require_supervisor(actor)
+        await self._roles.require(actor, SUPERVISING)
         _, revision = await self._office.read(name, number)
         await self._require_usable(revision.plan)
-        evaluations = Evaluations(self._services, self._tenant)
-        against = await evaluations.before_activation(revision, actor=actor)
+        tried = await Evaluations(self._services, self._tenant).newest(revision, actor=actor)
+        against = objection(revision, tried)
         if against is not None:
             _log.warning("%s", against.en)
-        tried = await evaluations.newest(revision, actor=actor) if revision.plan.eval_cases else None
         at = self._services.clock()
         await self._office.activate(name, number, actor=actor, at=at, tried=_outcome(revision, tried))
         return ActivatedRevision(**vars(revision), against=against)

@@ -12,7 +12,7 @@ from recuerdo.stores.plans.standing import Standing, read_standing
 from recuerdo.stores.postgres.approvals import Decision
 from recuerdo.stores.postgres.arguments import checked_page
 from recuerdo.stores.postgres.proposals import Link, Proposal, Proposals, ProposalStatus
-from recuerdo.stores.postgres.roles import SUPERVISING, require_role
+from recuerdo.stores.postgres.roles import SUPERVISING, Roles
 from recuerdo.stores.postgres.sweeps import Sweep, Sweeps
 
 
@@ -27,6 +27,7 @@ class GovernedProposals:
         self._services = services
         self._tenant = tenant
         self._proposals = Proposals(services.database, tenant, services.keys)
+        self._roles = Roles(services.database, tenant, services.keys)
 
     async def list(
         self,
@@ -39,7 +40,7 @@ class GovernedProposals:
         offset: int = 0,
     ) -> Sequence[Proposal]:
         """Proposals, newest first; without a status all but the rejected, which are ``archived`` (OR-30)."""
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         checked_page(limit, offset)
         checked_flag("archived", archived)
         if status is not None:
@@ -50,14 +51,14 @@ class GovernedProposals:
 
     async def show(self, proposal: UUID | str, *, actor: str) -> Proposal:
         """One proposal."""
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         return await self._proposals.get(checked_id(proposal))
 
     async def links(
         self, proposal: UUID | str, *, actor: str, limit: int = 100, offset: int = 0
     ) -> Sequence[Link]:
         """What a proposal rests on, piece by piece, in the order of time (IM-55)."""
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         checked_page(limit, offset)
         return await self._proposals.links(checked_id(proposal), limit=limit, offset=offset)
 
@@ -88,7 +89,7 @@ class GovernedProposals:
 
     async def sweeps(self, *, actor: str, limit: int = 20) -> Sequence[Sweep]:
         """The sweeps, newest first; the one that is due next among them."""
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         checked_page(limit)
         return await Sweeps(self._services.database, self._tenant).list(limit=limit)
 
@@ -97,10 +98,6 @@ class GovernedProposals:
 
         Raises BusyError while a sweep is under way.
         """
-        await self._require(actor)
+        await self._roles.require(actor, SUPERVISING)
         made = await LearningHub(self._services).sweep(self._tenant, self._services.clock())
         return [await self._proposals.get(UUID(key)) for key in made]
-
-    async def _require(self, actor: str) -> None:
-        async with self._services.database.tenant(self._tenant) as connection:
-            await require_role(connection, self._tenant, actor, SUPERVISING)

@@ -18,7 +18,7 @@ from recuerdo.state.errors import InputError, SettingsError
 from recuerdo.state.plan import Plan, is_plan_name
 from recuerdo.state.sentences import load_sentences
 from recuerdo.stores.keys import KeyFolder, KeyRecord
-from recuerdo.stores.packs import Pack, PackEntry, Packs, read_folder, seal, unseal
+from recuerdo.stores.packs import Pack, Packs, read_folder, seal, unseal
 from recuerdo.stores.plans import rows
 from recuerdo.stores.plans.autonomy import EmergencyStop, add_stop, read_stop, read_stops
 from recuerdo.stores.plans.merge import Carried, Changes, merge
@@ -35,7 +35,7 @@ from recuerdo.stores.postgres.arguments import shown
 from recuerdo.stores.postgres.database import Connection, Database
 from recuerdo.stores.postgres.governance_audit import AuditAct, GovernanceAudit, read_change
 from recuerdo.stores.postgres.governance_held import CHANGE, change_hash
-from recuerdo.stores.postgres.roles import SUPERVISING, SYSTEM, Role, require_role
+from recuerdo.stores.postgres.roles import SUPERVISING, SYSTEM, Role, Roles, require_role
 
 sentences = load_sentences(__package__)
 
@@ -70,6 +70,7 @@ class PlanOffice:
         self._database = database
         self._tenant = tenant
         self._keys = keys
+        self._roles = Roles(database, tenant, keys)
         self.audit = GovernanceAudit(database, tenant, keys)
 
     async def revisions(self, name: str | None = None) -> Sequence[rows.RevisionEntry]:
@@ -139,24 +140,19 @@ class PlanOffice:
 
         Raises InputError when it is in force, SettingsError when it or one of its packs is missing or refused.
         """
-        await self.require_supervisor(actor)
+        await self._roles.require(actor, SUPERVISING)
         _, revision = await self.read(name, number)
         await self._require_packs(revision)
         async with self._database.tenant(self._tenant) as connection:
             await self._activate(connection, revision, _By(actor, at), tried)
         return revision
 
-    async def rollback(self, name: str, number: int | None = None, *, actor: str, at: datetime) -> Revision:
-        """Return to an earlier revision; ``number`` None: to the one that was in force before (IM-50).
-
-        Raises InputError when there is none earlier, SettingsError as :meth:`activate` does.
-        """
-        earlier = await self.earlier(name, number, actor=actor)
-        return await self.activate(name, earlier, actor=actor, at=at)
-
     async def earlier(self, name: str, number: int | None = None, *, actor: str) -> int:
-        """The number of the revision to return to. Raises InputError when there is none earlier."""
-        await self.require_supervisor(actor)
+        """The number of the revision to return to, by activating it; ``number`` None: the one in force before (IM-50).
+
+        Raises InputError when there is none earlier.
+        """
+        await self._roles.require(actor, SUPERVISING)
         async with self._database.tenant(self._tenant) as connection:
             return await self._earlier(connection, name, number)
 
@@ -216,12 +212,8 @@ class PlanOffice:
 
     async def build_pack(self, pack: Pack, *, actor: str, at: datetime) -> bool:
         """Seal a pack and keep it; False when it was there. It acts once a plan that names it is in force."""
-        await self.require_supervisor(actor)
+        await self._roles.require(actor, SUPERVISING)
         return await self._keep_pack(pack, _By(actor, at))
-
-    async def packs(self) -> Sequence[PackEntry]:
-        """Every version of every pack, the newest of each first."""
-        return await Packs(self._database, self._tenant).all()
 
     async def first_use(self, name: str, at: datetime) -> None:
         """Compile and activate a plan that ships, with its packs, where it has no revision yet.
@@ -471,11 +463,6 @@ class PlanOffice:
         changed = [name for name, pin in revision.packs.items() if found[name] != pin]
         if changed:
             raise SettingsError(sentences("pack_changed", revision=revision.reference, pack=changed[0]))
-
-    async def require_supervisor(self, actor: str) -> None:
-        """Before anything is read for somebody who may not."""
-        async with self._database.tenant(self._tenant) as connection:
-            await require_role(connection, self._tenant, actor, SUPERVISING)
 
     async def _require(self, connection: Connection, by: _By) -> None:
         if by.roles is not None:

@@ -104,11 +104,6 @@ class Publishing:
             await cursor.execute(_CANDIDATES, {**values, "uses": uses, "limit": limit})
             return await cursor.fetchall()
 
-    async def require_supervisor(self, actor: str) -> None:
-        """Raise ScopeError when the actor is neither supervisor nor owner."""
-        async with self._database.tenant(self._tenant) as connection:
-            await require_role(connection, self._tenant, actor, SUPERVISING)
-
     async def _decide(
         self,
         memory_id: UUID,

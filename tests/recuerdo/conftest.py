@@ -1,6 +1,9 @@
 """Agents on the run's PostgreSQL server, with the platform data of CARLOS."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import io
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,9 @@ from typing import Any
 import pytest
 
 from recuerdo.agent import Agent
+from recuerdo.cli import main
 from tests.recuerdo.carlos import House, SettableClock, seed
+from tests.recuerdo.command import Command, Result
 
 OpenAgent = Callable[..., Awaitable[Agent]]
 
@@ -27,6 +32,25 @@ def no_settings_of_the_tester(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RECUERDO_DATA", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def run_recuerdo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    """Runs ``recuerdo`` in this process, without a terminal, in English."""
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+
+    def run_main(*arguments: str, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["recuerdo", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return Result(int(ended.value.code or 0), *capsys.readouterr())
+
+    yield run_main
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-import io
-import json
 import os
 import re
 import select
@@ -7,22 +5,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 import recuerdo
-from recuerdo.cli import main
 from recuerdo.cli.console import printable
 from recuerdo.demo import SAMPLE_USER
 from recuerdo.demo.sample import load_sample
 from recuerdo.stores.postgres.platform import Platform, parse_sample
 from recuerdo.stores.settings import Settings
 from tests.fake_openai import FakeOpenAI, stalled, text
+from tests.recuerdo.command import Command, Result
 
 READY = "> "
 PATIENCE = 60
@@ -30,36 +26,9 @@ NOTICED = 5
 ROOT = Path(__file__).parents[2]
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
-
-
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Runs the command line in this process, without a terminal, in English."""
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-
-    def run_main(*arguments: str, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(sys, "argv", ["recuerdo", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return Result(int(ended.value.code or 0), *capsys.readouterr())
-
-    yield run_main
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def run(run_recuerdo: Command) -> Command:
+    return run_recuerdo
 
 
 @pytest.fixture
@@ -69,7 +38,7 @@ def stored(monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
 
 
 @pytest.fixture
-def spanish(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def spanish(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "es_MX.UTF-8")
 
 
@@ -111,7 +80,7 @@ def test_small_commands_load_neither_graph_nor_index() -> None:
     assert shown.stdout.splitlines()[-1] == "[]"
 
 
-def test_rf_18_market_as_json(run: Run) -> None:
+def test_rf_18_market_as_json(run: Command) -> None:
     result = run("market", "XNYS", "--at", "2025-12-06T11:00:00-06:00", "--json")
     assert result.document == {
         "exchange": "XNYS",
@@ -122,7 +91,7 @@ def test_rf_18_market_as_json(run: Run) -> None:
     }
 
 
-def test_market_in_words(run: Run, spanish: None) -> None:
+def test_market_in_words(run: Command, spanish: None) -> None:
     result = run("market", "xmex", "--at", "2025-12-05T11:00:00-06:00")
     assert "XMEX: abierto" in result.out
     assert "próximo cierre: 2025-12-05T15:00:00-06:00" in result.out
@@ -138,26 +107,26 @@ def test_market_in_words(run: Run, spanish: None) -> None:
         (("plan", "show", "/nowhere/plan.yaml"), "cannot be read"),
     ],
 )
-def test_what_a_user_can_cause_is_one_line(run: Run, arguments: tuple[str, ...], says: str) -> None:
+def test_what_a_user_can_cause_is_one_line(run: Command, arguments: tuple[str, ...], says: str) -> None:
     result = run(*arguments)
     assert one_line(result)
     assert says in result.err
 
 
-def test_errors_speak_the_language_of_the_locale(run: Run, spanish: None) -> None:
+def test_errors_speak_the_language_of_the_locale(run: Command, spanish: None) -> None:
     assert "no se conoce" in run("market", "NOWHERE").err
 
 
 @pytest.mark.parametrize(
     "arguments", [("chat", "--nothing"), ("market", "--json", "a", "b"), ("context", "show", "--turn", "x")]
 )
-def test_wrong_usage_is_exit_code_2(run: Run, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_exit_code_2(run: Command, arguments: tuple[str, ...]) -> None:
     result = run(*arguments)
     assert result.code == 2
     assert result.out == ""
 
 
-def test_inspect_as_json(run: Run) -> None:
+def test_inspect_as_json(run: Command) -> None:
     result = run("inspect", "¿Cómo va AAPL? Mi tarjeta es 4111 1111 1111 1111", "--json")
     assert result.document == {
         "language": "es",
@@ -167,22 +136,22 @@ def test_inspect_as_json(run: Run) -> None:
     }
 
 
-def test_inspect_reads_standard_input(run: Run) -> None:
+def test_inspect_reads_standard_input(run: Command) -> None:
     assert run("inspect", "--json", stdin=b"What about TSLA?\n").document["symbols"] == ["TSLA"]
 
 
 @pytest.mark.parametrize("raw", [b"", b"a\0b", b"\xff\xfe", "\U0001f600".encode()])
-def test_inspect_takes_any_bytes(run: Run, raw: bytes) -> None:
+def test_inspect_takes_any_bytes(run: Command, raw: bytes) -> None:
     assert run("inspect", "--json", stdin=raw).document["sensitive"] == []
 
 
-def test_plan_show_is_the_whole_plan(run: Run) -> None:
+def test_plan_show_is_the_whole_plan(run: Command) -> None:
     result = run("plan", "show")
     assert yaml.safe_load(result.out)["limits"]["max_input"] == 8000
     assert "draft" in result.err
 
 
-def test_broken_plan_file_names_the_field(run: Run, tmp_path: Path) -> None:
+def test_broken_plan_file_names_the_field(run: Command, tmp_path: Path) -> None:
     plan = yaml.safe_load(run("plan", "show").out)
     plan["limits"]["max_input"] = "many"
     file = tmp_path / "plan.yaml"
@@ -195,7 +164,7 @@ def test_broken_plan_file_names_the_field(run: Run, tmp_path: Path) -> None:
 # One message
 
 
-def test_rf_1_message_as_json(run: Run, stored: None) -> None:
+def test_rf_1_message_as_json(run: Command, stored: None) -> None:
     result = run("chat", "--message", "¿Cómo va mi inversión?", "--json")
     assert result.code == 0
     assert "525.00" in result.document["reply"]
@@ -204,25 +173,25 @@ def test_rf_1_message_as_json(run: Run, stored: None) -> None:
     assert SAMPLE_USER in result.err
 
 
-def test_message_in_words(run: Run, stored: None) -> None:
+def test_message_in_words(run: Command, stored: None) -> None:
     result = run("chat", "--message", "¿Cómo va mi inversión?")
     assert "P&L total: 425.00 USD" in result.out
     assert "\x1b" not in result.out
 
 
-def test_piped_text_is_one_message(run: Run, stored: None) -> None:
+def test_piped_text_is_one_message(run: Command, stored: None) -> None:
     document = run("chat", "--json", stdin="Hola.\n¿Cómo va AAPL?\n".encode()).document
     assert document["record"]["number"] == 1
     assert document["record"]["symbols"] == ["AAPL"]
 
 
-def test_rf_2_conversation_goes_on(run: Run, stored: None) -> None:
+def test_rf_2_conversation_goes_on(run: Command, stored: None) -> None:
     run("chat", "--message", "¿Qué opinas de AAPL?", "--conversation", "c1")
     record = run("chat", "--message", "¿Y el volumen?", "--conversation", "c1", "--json").document["record"]
     assert (record["number"], record["symbols"]) == (2, ["AAPL"])
 
 
-def test_la_7_preview_leaves_nothing(run: Run, stored: None) -> None:
+def test_la_7_preview_leaves_nothing(run: Command, stored: None) -> None:
     seen = run("chat", "--preview", "--message", "siempre mostrar disclaimer", "--user", "ana", "--json")
     assert seen.document["record"]["mode"] == "preview"
     assert run("memory", "list", "--user", "ana", "--json").document["preferences"] == []
@@ -238,33 +207,33 @@ def test_la_7_preview_leaves_nothing(run: Run, stored: None) -> None:
         (b"a \xff b", "not text"),
     ],
 )
-def test_message_that_cannot_be_taken(run: Run, tmp_path: Path, raw: bytes, says: str) -> None:
+def test_message_that_cannot_be_taken(run: Command, tmp_path: Path, raw: bytes, says: str) -> None:
     result = run("chat", stdin=raw)
     assert one_line(result)
     assert says in result.err
     assert not (tmp_path / "data").exists()
 
 
-def test_surrogates_of_an_argument(run: Run) -> None:
+def test_surrogates_of_an_argument(run: Command) -> None:
     assert one_line(run("chat", "--message", "a \udcff b"))
 
 
 @pytest.mark.parametrize("option", ["--user", "--conversation", "--tenant", "--assistant"])
 @pytest.mark.parametrize("name", ["", " ", "a\udcffb", "a\nb"])
-def test_names_that_cannot_be_kept(run: Run, option: str, name: str) -> None:
+def test_names_that_cannot_be_kept(run: Command, option: str, name: str) -> None:
     result = run("chat", "--message", "hola", option, name)
     assert one_line(result)
     assert option in result.err
 
 
-def test_foreign_conversation(run: Run, stored: None) -> None:
+def test_foreign_conversation(run: Command, stored: None) -> None:
     run("chat", "--message", "hola", "--user", "ana", "--conversation", "hers")
     result = run("chat", "--message", "hola", "--user", "bob", "--conversation", "hers")
     assert one_line(result)
     assert "not available" in result.err
 
 
-def test_data_folder_that_is_a_file(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_data_folder_that_is_a_file(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("not a folder")
     result = run("chat", "--message", "hola")
     assert one_line(result)
@@ -272,14 +241,14 @@ def test_data_folder_that_is_a_file(run: Run, monkeypatch: pytest.MonkeyPatch, t
     assert (tmp_path / "data").read_text() == "not a folder"
 
 
-def test_secret_of_the_database_is_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_of_the_database_is_not_shown(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:hush@127.0.0.1:9/x")
     result = run("chat", "--message", "hola")
     assert one_line(result)
     assert "hush" not in result.err
 
 
-def test_model_that_cannot_be_found(run: Run, stored: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_that_cannot_be_found(run: Command, stored: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECUERDO_MODEL", "some-model")
     assert one_line(run("chat", "--message", "hola"))
     assert run("memory", "list").code == 0
@@ -288,7 +257,7 @@ def test_model_that_cannot_be_found(run: Run, stored: None, monkeypatch: pytest.
 # The sample user
 
 
-def test_sample_user_keeps_what_was_forgotten(run: Run, stored: None) -> None:
+def test_sample_user_keeps_what_was_forgotten(run: Command, stored: None) -> None:
     run("chat", "--message", "hola")
     run("memory", "forget", "preferred_timeframe")
     run("chat", "--message", "hola")
@@ -311,7 +280,7 @@ async def test_sample_leaves_a_tenant_with_its_own_data_alone(database_url: str,
 # Memory and context
 
 
-def test_im_43_list_and_forget(run: Run, stored: None) -> None:
+def test_im_43_list_and_forget(run: Command, stored: None) -> None:
     run("chat", "--message", "siempre mostrar disclaimer", "--user", "ana")
     run("chat", "--message", "Recuerda que mi perro se llama Coco", "--user", "ana")
     listed = run("memory", "list", "--user", "ana")
@@ -327,12 +296,12 @@ def test_im_43_list_and_forget(run: Run, stored: None) -> None:
 
 
 @pytest.mark.parametrize("item", ["0", "7", "no-such-key", "-1", "²"])
-def test_forget_what_is_not_there(run: Run, stored: None, item: str) -> None:
+def test_forget_what_is_not_there(run: Command, stored: None, item: str) -> None:
     result = run("memory", "forget", "--user", "ana", "--", item)
     assert one_line(result)
 
 
-def test_im_45_context_sums_to_the_estimate(run: Run, stored: None) -> None:
+def test_im_45_context_sums_to_the_estimate(run: Command, stored: None) -> None:
     turn = run("chat", "--message", "¿Cómo va AAPL?", "--json").document["turn"]
     record = run("context", "show", "--json").document
     assert record["turn"] == turn
@@ -348,7 +317,7 @@ def test_im_45_context_sums_to_the_estimate(run: Run, stored: None) -> None:
     assert sum(numbers[:-1]) == numbers[-1] == estimate["input_tokens"]
 
 
-def test_im_45_context_of_another_user_is_not_shown(run: Run, stored: None) -> None:
+def test_im_45_context_of_another_user_is_not_shown(run: Command, stored: None) -> None:
     turn = run("chat", "--message", "hola", "--conversation", "c1", "--json").document["turn"]
     for arguments in (("--turn", turn), ("--conversation", "c1"), ()):
         assert one_line(run("context", "show", "--user", "bob", *arguments))
@@ -491,7 +460,7 @@ def test_chat_on_a_terminal(stored: None) -> None:
         assert again.ended() == 0
 
 
-def test_im_38_interrupt_cancels_the_reply_and_twice_leaves(run: Run, stored: None) -> None:
+def test_im_38_interrupt_cancels_the_reply_and_twice_leaves(run: Command, stored: None) -> None:
     with FakeOpenAI([stalled("Primero dos palabras"), text("Aquí sigo.")]) as server:
         chat = Terminal("chat", "--user", "ana", "--conversation", "c1", OPENAI_BASE_URL=server.url)
         with chat:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.recuerdo.test_cli import Run, run, stored
+from tests.recuerdo.command import Command
+from tests.recuerdo.test_cli import run, stored
 
 __all__ = ["run", "stored"]
 
 
 @pytest.mark.usefixtures("stored")
-def test_im_43_remember_recall_correct_and_why(run: Run) -> None:
+def test_im_43_remember_recall_correct_and_why(run: Command) -> None:
     kept = run("memory", "remember", "Soy alérgica a las plumas", "--user", "garcia", "--json").document
     found = run("memory", "recall", "alergias", "--user", "garcia", "--json").document
     assert [(hit["id"], hit["text"]) for hit in found] == [(kept["id"], "Soy alérgica a las plumas")]
@@ -27,14 +28,14 @@ def test_im_43_remember_recall_correct_and_why(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-def test_im_30_a_text_that_is_too_long_is_refused(run: Run) -> None:
+def test_im_30_a_text_that_is_too_long_is_refused(run: Command) -> None:
     refused = run("memory", "remember", "x" * 4_001, "--user", "garcia")
     assert refused.code == 1
     assert "4000" in refused.err.replace(",", "")
 
 
 @pytest.mark.usefixtures("stored")
-def test_im_43_forget_all_asks_first_and_leaves_nothing(run: Run) -> None:
+def test_im_43_forget_all_asks_first_and_leaves_nothing(run: Command) -> None:
     run("memory", "remember", "Soy alérgica a las plumas", "--user", "garcia")
     run("memory", "remember", "Prefiero pisos altos", "--user", "lopez")
     asked = run("memory", "forget-all", "--user", "garcia")
@@ -48,7 +49,7 @@ def test_im_43_forget_all_asks_first_and_leaves_nothing(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-def test_or_6_export_db_and_import_db(run: Run, tmp_path: Path) -> None:
+def test_or_6_export_db_and_import_db(run: Command, tmp_path: Path) -> None:
     file = tmp_path / "memory.db"
     kept = run("memory", "remember", "Prefiero pisos altos", "--user", "garcia", "--json").document
     assert run("memory", "export-db", str(file), "--json").document["rows"]["user_memory"] == 1
@@ -65,13 +66,13 @@ def test_or_6_export_db_and_import_db(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-def test_c_10_reindex_writes_the_vectors_anew(run: Run) -> None:
+def test_c_10_reindex_writes_the_vectors_anew(run: Command) -> None:
     run("memory", "remember", "Prefiero pisos altos", "--user", "garcia")
     assert run("memory", "reindex", "--json").document == {"indexed": 1}
 
 
 @pytest.mark.usefixtures("stored")
-def test_im_43_a_preference_is_corrected_as_the_kind_that_it_is(run: Run) -> None:
+def test_im_43_a_preference_is_corrected_as_the_kind_that_it_is(run: Command) -> None:
     run("chat", "--user", "ana", "--message", "Prefiero velas de 4h. Siempre mostrar disclaimer.")
     run("memory", "correct", "show_disclaimers", "no", "--user", "ana")
     run("memory", "correct", "preferred_timeframe", "1d", "--user", "ana")

@@ -1,57 +1,26 @@
 """``recuerdo plan``, ``audit`` and ``roles`` on the command line."""
 
-import io
-import json
-import signal
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 import pytest
 import yaml
 
-from recuerdo.cli import main
 from recuerdo.stores.plans import load_plan
 from tests.recuerdo.carlos import House
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
+from tests.recuerdo.command import Command, Result
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], house: House) -> Iterator[Run]:
-    """``recuerdo``, on the run's PostgreSQL, in English, in a tenant with an owner and a supervisor."""
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+def run(run_recuerdo: Command, monkeypatch: pytest.MonkeyPatch, house: House) -> Command:
+    """``recuerdo``, on the run's PostgreSQL, in a tenant with an owner and a supervisor."""
     monkeypatch.setenv("DATABASE_URL", house.database_url)
     monkeypatch.setenv("RECUERDO_TENANT", "t9")
     monkeypatch.setenv("RECUERDO_ACTOR", "sara")
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-
-    def run_main(*arguments: str) -> Result:
-        monkeypatch.setattr(sys, "argv", ["recuerdo", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), "utf-8"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return Result(int(ended.value.code or 0), *capsys.readouterr())
-
-    assert run_main("roles", "appoint", "olga").code == 0
-    assert run_main("roles", "grant", "sara", "supervisor", "--actor", "olga").code == 0
-    yield run_main
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    assert run_recuerdo("roles", "appoint", "olga").code == 0
+    assert run_recuerdo("roles", "grant", "sara", "supervisor", "--actor", "olga").code == 0
+    return run_recuerdo
 
 
 @pytest.fixture
@@ -71,7 +40,7 @@ def one_line(result: Result) -> bool:
     return result.code == 1 and result.out == "" and result.err.count("\n") == 1
 
 
-def test_or_29_im_50_compile_activate_diff_and_roll_back(run: Run, file: Path) -> None:
+def test_or_29_im_50_compile_activate_diff_and_roll_back(run: Command, file: Path) -> None:
     first = run("plan", "compile", str(file), "--actor", "sara", "--activate", "--json").document
     assert (first["revision"], first["active"], first["parent"]) == ("r1", True, None)
     change(file, tools=["get_quote"], four_eyes=["get_quote"])
@@ -95,7 +64,7 @@ def test_or_29_im_50_compile_activate_diff_and_roll_back(run: Run, file: Path) -
     assert "mine" in run("plan", "list").out
 
 
-def test_im_52_stop_and_lift(run: Run) -> None:
+def test_im_52_stop_and_lift(run: Command) -> None:
     assert "no rule approves by itself" in run("plan", "stop", "trading", "--actor", "sara").out
     stop = run("plan", "stop", "trading", "--actor", "sara", "--all-tools", "--json").document
     assert (stop["stopped"], stop["all_tools"]) == (True, True)
@@ -103,7 +72,7 @@ def test_im_52_stop_and_lift(run: Run) -> None:
     assert run("plan", "lift", "trading", "--actor", "olga", "--json").document["stopped"] is False
 
 
-def test_im_52_a_stop_of_a_plan_that_is_not_there_is_refused(run: Run, file: Path) -> None:
+def test_im_52_a_stop_of_a_plan_that_is_not_there_is_refused(run: Command, file: Path) -> None:
     for slip in ("hotell", "Trading", " trading", "x" * 5000, "traiding"):
         refused = run("plan", "stop", slip, "--all-tools")
         assert one_line(refused) and len(refused.err) < 300
@@ -137,13 +106,13 @@ def test_im_52_a_stop_of_a_plan_that_is_not_there_is_refused(run: Run, file: Pat
     ],
 )
 def test_or_20_what_may_not_be_is_said_in_one_line(
-    run: Run, arguments: tuple[str, ...], message: str
+    run: Command, arguments: tuple[str, ...], message: str
 ) -> None:
     result = run(*arguments)
     assert one_line(result) and message in result.err
 
 
-def test_or_21_a_file_with_a_rule_of_its_own_is_refused(run: Run, file: Path) -> None:
+def test_or_21_a_file_with_a_rule_of_its_own_is_refused(run: Command, file: Path) -> None:
     condition = {"field": "symbol", "op": "==", "value": "AAPL"}
     change(file, auto_approve_rules=[{"id": "cheap", "tool": "get_quote", "when": [condition]}])
     result = run("plan", "compile", str(file), "--actor", "olga")
@@ -151,7 +120,7 @@ def test_or_21_a_file_with_a_rule_of_its_own_is_refused(run: Run, file: Path) ->
 
 
 def test_or_20_a_draft_is_refused_or_runs_marked(
-    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = ("chat", "--plan", str(file), "--message", "hola", "--user", "u1", "--json")
     refused = run(*chat)
@@ -160,14 +129,14 @@ def test_or_20_a_draft_is_refused_or_runs_marked(
     assert run(*chat).document["record"]["draft"] is True
 
 
-def test_a_28_rotate_the_key(run: Run, file: Path) -> None:
+def test_a_28_rotate_the_key(run: Command, file: Path) -> None:
     assert run("plan", "compile", str(file), "--actor", "sara", "--activate").code == 0
     rotated = run("plan", "rotate-key", "--actor", "olga", "--json").document
     assert rotated["key"] != rotated["retires"]
     assert run("plan", "show", "mine", "--revision", "r1").code == 0
 
 
-def test_or_29_the_audit_is_listed_verified_and_found_broken(run: Run, house: House) -> None:
+def test_or_29_the_audit_is_listed_verified_and_found_broken(run: Command, house: House) -> None:
     assert run("plan", "stop", "trading", "--actor", "sara").code == 0
     entries = run("audit", "list", "--json").document
     assert [(one["actor"], one["action"]) for one in entries] == [
@@ -194,7 +163,7 @@ def test_or_29_the_audit_is_listed_verified_and_found_broken(run: Run, house: Ho
     )
 
 
-def test_or_11_roles_are_listed(run: Run) -> None:
+def test_or_11_roles_are_listed(run: Command) -> None:
     assert run("roles", "list", "--json").document == {"olga": "owner", "sara": "supervisor"}
     assert "sara" in run("roles", "list").out
     assert run("roles", "revoke", "sara", "--actor", "olga", "--json").document == {

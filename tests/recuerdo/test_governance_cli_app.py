@@ -16,7 +16,8 @@ from recuerdo.state.plan import AutoApproveRule, Condition, EvalCase, Expectatio
 from recuerdo.stores.plans import load_plan
 from tests.recuerdo.approved import approved
 from tests.recuerdo.carlos import House
-from tests.recuerdo.test_governance_cli import Run, change, one_line
+from tests.recuerdo.command import Command
+from tests.recuerdo.test_governance_cli import change, one_line
 from tests.recuerdo.test_governance_cli import file as file  # a fixture
 from tests.recuerdo.test_governance_cli import run as run  # a fixture
 from tests.scripted import ScriptedModel
@@ -85,7 +86,7 @@ def rows(house: House, table: str, tenant: str) -> int:
 
 
 def test_or_35_the_first_revision_of_a_plan_is_tried_before_it_was_ever_in_force(
-    run: Run, file: Path
+    run: Command, file: Path
 ) -> None:
     change(file, eval_cases=[CASE.case.model_dump(mode="json")])
     compiled = run("plan", "compile", str(file))
@@ -101,7 +102,9 @@ def test_or_35_the_first_revision_of_a_plan_is_tried_before_it_was_ever_in_force
     assert run("eval", "--plan", "mine", "--json").document["sha256"] == tried.document["sha256"]
 
 
-def test_or_35_a_plan_that_ships_is_tried_in_the_revision_that_is_in_force(run: Run, house: House) -> None:
+def test_or_35_a_plan_that_ships_is_tried_in_the_revision_that_is_in_force(
+    run: Command, house: House
+) -> None:
     assert "trading has no signed revision" in run("eval", "--plan", "trading").err
     add(house, "trading", CASE)
     assert run("plan", "compile", "trading", "--activate").code == 0
@@ -113,7 +116,7 @@ def test_or_35_a_plan_that_ships_is_tried_in_the_revision_that_is_in_force(run: 
 
 
 def test_im_50_a_plan_with_a_tool_of_the_app_is_rolled_back_and_activated_where_the_app_is_not(
-    run: Run, house: House
+    run: Command, house: House
 ) -> None:
     two_revisions(house)
     back = run("plan", "rollback", "shop")
@@ -125,7 +128,7 @@ def test_im_50_a_plan_with_a_tool_of_the_app_is_rolled_back_and_activated_where_
 
 
 def test_or_33_a_slip_in_a_file_is_refused_and_what_was_checked_before_is_not(
-    run: Run, house: House, file: Path
+    run: Command, house: House, file: Path
 ) -> None:
     two_revisions(house)
     change(file, name="shop", four_eyes=["refund", "refnud"])
@@ -139,7 +142,7 @@ def test_or_33_a_slip_in_a_file_is_refused_and_what_was_checked_before_is_not(
     assert "four_eyes" in run("plan", "compile", str(file)).err
 
 
-def test_or_29_im_48_an_own_plan_is_compiled_by_its_name_as_the_hint_says(run: Run, house: House) -> None:
+def test_or_29_im_48_an_own_plan_is_compiled_by_its_name_as_the_hint_says(run: Command, house: House) -> None:
     two_revisions(house)
     rule, case = add(house, "shop", RULE), add(house, "shop", CASE)
     assert "recuerdo plan compile shop" in run("proposals", "show", rule).out
@@ -180,7 +183,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_or_11_a_command_that_is_refused_has_written_nothing_into_the_tenant(
-    run: Run, house: House, command: tuple[str, ...]
+    run: Command, house: House, command: tuple[str, ...]
 ) -> None:
     key = "00000000-0000-4000-8000-000000000000"
     refused = run(*(key if part == "KEY" else part for part in command), "--tenant", "typo", "--actor", LEO)
@@ -191,19 +194,21 @@ def test_or_11_a_command_that_is_refused_has_written_nothing_into_the_tenant(
 
 
 @pytest.mark.parametrize("command", [("events", "list"), ("memory", "list", "--user", LEO)], ids=" ".join)
-def test_or_20_looking_signs_no_plan(run: Run, house: House, command: tuple[str, ...]) -> None:
+def test_or_20_looking_signs_no_plan(run: Command, house: House, command: tuple[str, ...]) -> None:
     assert run(*command, "--tenant", "typo").code == 0
     assert [rows(house, table, "typo") for table in ("plan_revisions", "governance_audit")] == [0] * 2
 
 
-def test_or_28_requests_are_listed_whatever_plan_is_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_or_28_requests_are_listed_whatever_plan_is_set(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RECUERDO_PLAN", "nope")
     listed = run("approvals", "list", "--json").document
     assert listed == {"approvals": [], "not_gone_on": [], "unknown_outcomes": []}
 
 
 @pytest.mark.parametrize("verb", ["show", "approve", "reject", "resume", "reverse"])
-def test_or_28_what_is_no_id_is_told_where_the_ids_are(run: Run, verb: str) -> None:
+def test_or_28_what_is_no_id_is_told_where_the_ids_are(run: Command, verb: str) -> None:
     refused = run("approvals", verb, "x")
     assert one_line(refused) and "recuerdo approvals list" in refused.err
     assert "recuerdo proposals list" in run("proposals", "show", "x").err
@@ -223,7 +228,7 @@ def waiting(house: House, plan: str | Plan = "shop", asks: AIMessage = REFUND) -
 @pytest.mark.parametrize(("verb", "status"), [("approve", "approved"), ("reject", "rejected")])
 @pytest.mark.parametrize("drafted", [False, True])
 def test_or_33_what_was_decided_and_has_not_gone_on_is_listed_until_the_app_goes_on(
-    run: Run, house: House, verb: str, status: str, drafted: bool
+    run: Command, house: House, verb: str, status: str, drafted: bool
 ) -> None:
     if not drafted:
         two_revisions(house)
@@ -252,7 +257,7 @@ def test_or_33_what_was_decided_and_has_not_gone_on_is_listed_until_the_app_goes
 
 
 def test_or_33_a_turn_that_waits_for_another_decision_still_is_not_told_as_decided(
-    run: Run, house: House
+    run: Command, house: House
 ) -> None:
     two = AIMessage(
         "",
@@ -268,7 +273,7 @@ def test_or_33_a_turn_that_waits_for_another_decision_still_is_not_told_as_decid
     assert {one["id"] for one in listed["not_gone_on"]} == {key, other["id"]} and not listed["approvals"]
 
 
-def test_or_33_the_decision_is_told_in_words_too(run: Run, house: House) -> None:
+def test_or_33_the_decision_is_told_in_words_too(run: Command, house: House) -> None:
     two_revisions(house)
     key = waiting(house)
     decided = run("approvals", "approve", key)
@@ -278,7 +283,7 @@ def test_or_33_the_decision_is_told_in_words_too(run: Run, house: House) -> None
 
 @pytest.mark.parametrize("other", [("--plan", "trading"), ("--assistant", "nobody")])
 def test_or_33_nothing_is_decided_for_another_plan_than_the_named_one(
-    run: Run, house: House, other: tuple[str, str]
+    run: Command, house: House, other: tuple[str, str]
 ) -> None:
     two_revisions(house)
     key = waiting(house)
@@ -295,7 +300,7 @@ def test_or_33_nothing_is_decided_for_another_plan_than_the_named_one(
 
 
 def test_im_52_an_emergency_stop_is_seen_where_plans_are_looked_at(
-    run: Run, house: House, file: Path
+    run: Command, house: House, file: Path
 ) -> None:
     two_revisions(house)
     assert run("plan", "list", "shop", "--json").document[0]["stop"] is None
@@ -315,7 +320,7 @@ def test_im_52_an_emergency_stop_is_seen_where_plans_are_looked_at(
 
 
 def test_or_20_a_draft_is_shown_as_one_and_an_own_plan_as_it_is_in_force(
-    run: Run, house: House, file: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, house: House, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two_revisions(house)
     assert (
@@ -334,7 +339,7 @@ def test_or_20_a_draft_is_shown_as_one_and_an_own_plan_as_it_is_in_force(
     assert shown.code == 0 and "“refnud”" in shown.err and "valid" not in shown.err
 
 
-def test_or_12_the_audit_says_what_changed_in_words(run: Run) -> None:
+def test_or_12_the_audit_says_what_changed_in_words(run: Command) -> None:
     assert run("plan", "stop", "trading", "--all-tools").code == 0
     said = run("audit", "list").out
     assert "none → all_tools" in said and "user → supervisor" in said and "{}" not in said
@@ -344,7 +349,7 @@ def test_or_12_the_audit_says_what_changed_in_words(run: Run) -> None:
     assert "revision r1" in run("audit", "list", "--limit", "1").out
 
 
-def test_or_11_a_role_that_somebody_has_already_is_not_written_again(run: Run, house: House) -> None:
+def test_or_11_a_role_that_somebody_has_already_is_not_written_again(run: Command, house: House) -> None:
     before = rows(house, "governance_audit", TENANT), rows(house, "memory_audit", TENANT)
     for command in (("revoke", "nobody"), ("grant", "ana", "user"), ("grant", SARA, "supervisor")):
         told = run("roles", *command, "--actor", OLGA)
@@ -354,7 +359,7 @@ def test_or_11_a_role_that_somebody_has_already_is_not_written_again(run: Run, h
     assert "needs the role owner" in run("roles", "revoke", "nobody").err
 
 
-def test_or_11_a_call_without_an_actor_is_told_to_name_one(run: Run, house: House) -> None:
+def test_or_11_a_call_without_an_actor_is_told_to_name_one(run: Command, house: House) -> None:
     async def work(agent: Agent) -> str:
         nobody: Any = None
         with pytest.raises(ScopeError) as refused:
@@ -372,19 +377,19 @@ def test_or_11_a_call_without_an_actor_is_told_to_name_one(run: Run, house: Hous
     [("C.UTF-8", "share of those decided: 50%"), ("es_ES.UTF-8", "parte de las decididas: 50 %")],
 )
 def test_im_55_the_effect_is_told_in_words(
-    run: Run, house: House, monkeypatch: pytest.MonkeyPatch, language: str, told: str
+    run: Command, house: House, monkeypatch: pytest.MonkeyPatch, language: str, told: str
 ) -> None:
     key = add(house, "shop", RULE)
     monkeypatch.setenv("LC_ALL", language)
     assert told in run("proposals", "show", key).out
 
 
-def test_or_23_a_sweep_by_hand_is_not_told_as_one_that_was_due(run: Run) -> None:
+def test_or_23_a_sweep_by_hand_is_not_told_as_one_that_was_due(run: Command) -> None:
     assert run("proposals", "sweep").code == 0
     assert "by hand" in run("proposals", "sweeps").out
 
 
-def test_or_14_a_pack_without_its_pin_is_asked_for_it(run: Run, tmp_path: Path) -> None:
+def test_or_14_a_pack_without_its_pin_is_asked_for_it(run: Command, tmp_path: Path) -> None:
     folder = tmp_path / "rates"
     folder.mkdir()
     pins = []
@@ -397,7 +402,7 @@ def test_or_14_a_pack_without_its_pin_is_asked_for_it(run: Run, tmp_path: Path) 
     assert "has no pack nothing" in run("pack", "show", "nothing").err
 
 
-def test_c_23_a_pack_that_no_default_budget_holds_is_told_so(run: Run, tmp_path: Path) -> None:
+def test_c_23_a_pack_that_no_default_budget_holds_is_told_so(run: Command, tmp_path: Path) -> None:
     folder = tmp_path / "big"
     folder.mkdir()
     rules = "\n".join(f"- Norma {number}: la salida es a las {number % 24}:00." for number in range(400))

@@ -14,7 +14,7 @@ from recuerdo.stores.postgres.tool_calls import NewToolCall, ToolCalls
 from recuerdo.stores.postgres.turns import NewTurn, TurnLog
 from tests.recuerdo.approved import approved, propose
 from tests.recuerdo.carlos import House
-from tests.recuerdo.test_governance_cli import Run as RunCommand
+from tests.recuerdo.command import Command
 from tests.recuerdo.test_governance_cli import one_line
 from tests.recuerdo.test_governance_cli import run as run  # a fixture
 from tests.stores.postgres.conftest import AT_ONCE, LEASE
@@ -59,7 +59,7 @@ def in_agent(house: House, work: Any) -> str:
         return str(agent.run_sync(work(agent)))
 
 
-def test_im_48_what_is_left_out_is_said_and_taken_in_again_by_its_id(run: RunCommand, house: House) -> None:
+def test_im_48_what_is_left_out_is_said_and_taken_in_again_by_its_id(run: Command, house: House) -> None:
     key = in_agent(house, _proposal)
     out = run("plan", "compile", "trading", "--without", "get_quote", "--json").document
     assert (out["included"], out["excluded"]) == ([], [key])
@@ -78,7 +78,7 @@ def test_im_48_what_is_left_out_is_said_and_taken_in_again_by_its_id(run: RunCom
     [("--include", "x", "“x” cannot enter the plan trading"), ("--without", "x", "no proposal called “x”")],
 )
 def test_or_21_what_cannot_come_in_or_go_out_is_said_in_one_line(
-    run: RunCommand, house: House, option: str, name: str, message: str
+    run: Command, house: House, option: str, name: str, message: str
 ) -> None:
     key = in_agent(house, _proposal)
     refused = run("plan", "compile", "trading", option, name)
@@ -87,14 +87,12 @@ def test_or_21_what_cannot_come_in_or_go_out_is_said_in_one_line(
     assert one_line(both) and "at once" in both.err
 
 
-def test_or_34_who_decides_on_a_case_sees_every_word_that_would_be_kept(
-    run: RunCommand, house: House
-) -> None:
+def test_or_34_who_decides_on_a_case_sees_every_word_that_would_be_kept(run: Command, house: House) -> None:
     shown = run("proposals", "show", in_agent(house, _pending_case)).out
     assert "» Soy [persona 1]." in shown and "» ¿Y eso?" in shown
 
 
-def test_or_22_an_unknown_outcome_is_settled_once(run: RunCommand, house: House) -> None:
+def test_or_22_an_unknown_outcome_is_settled_once(run: Command, house: House) -> None:
     key = in_agent(house, _lost_call)
     settle = ("approvals", "settle", key, "--outcome", "did_not_happen")
     assert key in run("approvals", "list").out

@@ -1,13 +1,8 @@
 """Knowledge packs through the real agent, and on the command line."""
 
-import io
-import json
-import signal
-import sys
-from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,7 +11,6 @@ from langchain_core.messages import HumanMessage
 import benchmarks.packs
 import recuerdo
 from recuerdo.agent import Agent
-from recuerdo.cli import main
 from recuerdo.graph.turn import TurnContext
 from recuerdo.nodes.build_context.packs import check_packs, pack_tokens
 from recuerdo.nodes.check_tokens import refuse_unusable_packs
@@ -30,6 +24,7 @@ from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.memories import Memories, NewMemory
 from recuerdo.stores.tokens import TokenCounter
 from tests.recuerdo.carlos import CARLOS, CONVERSATION, FRIDAY, TENANT, House, SettableClock, dialogue
+from tests.recuerdo.command import Command, Result
 from tests.recuerdo.conftest import OpenAgent
 from tests.scripted import ScriptedModel
 
@@ -383,41 +378,19 @@ def test_or_14_the_measurement_verifies_packs_of_3000_tokens(monkeypatch: pytest
 # On the command line
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Result]
-
-
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], house: House) -> Iterator[Run]:
-    """``recuerdo pack``, on the run's PostgreSQL, in English, in tenants with an owner."""
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+def run(run_recuerdo: Command, monkeypatch: pytest.MonkeyPatch, house: House) -> Command:
+    """``recuerdo pack``, on the run's PostgreSQL, in tenants with an owner."""
     monkeypatch.setenv("DATABASE_URL", house.database_url)
     monkeypatch.setenv("RECUERDO_ACTOR", "olga")
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
 
-    def run_main(*arguments: str) -> Result:
+    def run_pack(*arguments: str) -> Result:
         group = () if arguments[0] in ("roles", "audit") else ("pack",)
-        monkeypatch.setattr(sys, "argv", ["recuerdo", *group, *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), "utf-8"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return Result(int(ended.value.code or 0), *capsys.readouterr())
+        return run_recuerdo(*group, *arguments)
 
     for tenant in ((), ("--tenant", TENANT)):
-        assert run_main("roles", "appoint", "olga", *tenant).code == 0
-    yield run_main
-    for number, handler in before.items():
-        signal.signal(number, handler)
+        assert run_pack("roles", "appoint", "olga", *tenant).code == 0
+    return run_pack
 
 
 @pytest.fixture
@@ -428,7 +401,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_or_14_or_16_build_list_show_verify_and_diff(run: Run, folder: Path) -> None:
+def test_or_14_or_16_build_list_show_verify_and_diff(run: Command, folder: Path) -> None:
     built = run("build", str(folder), "--actor", "olga", "--json").document
     assert built["pack"] == TARIFAS.reference and built["pin"] == TARIFAS.pin
     assert built["new"] is True and built["files"] == ["salidas.md"]
@@ -459,7 +432,7 @@ def test_or_14_or_16_build_list_show_verify_and_diff(run: Run, folder: Path) -> 
     assert run("diff", built["pack"], built["pack"]).out == "There is no difference.\n"
 
 
-def test_or_15_verify_names_what_is_refused(run: Run, folder: Path, database_url: str) -> None:
+def test_or_15_verify_names_what_is_refused(run: Command, folder: Path, database_url: str) -> None:
     run("build", str(folder), "--actor", "olga")
     good = run("build", str(folder), "--name", "otras", "--actor", "olga", "--json").document["pack"]
     with psycopg.connect(database_url) as owner:
@@ -478,12 +451,12 @@ def test_or_15_verify_names_what_is_refused(run: Run, folder: Path, database_url
 
 
 @pytest.mark.parametrize("command", ["show", "verify"])
-def test_or_15_a_pack_that_is_not_there(run: Run, command: str) -> None:
+def test_or_15_a_pack_that_is_not_there(run: Command, command: str) -> None:
     result = run(command, TARIFAS.reference)
     assert result.code == 1 and TARIFAS.reference in result.err and "pack build" in result.err
 
 
-def test_or_14_a_folder_that_is_refused_leaves_nothing(run: Run, folder: Path) -> None:
+def test_or_14_a_folder_that_is_refused_leaves_nothing(run: Command, folder: Path) -> None:
     (folder / "enlace.md").symlink_to("salidas.md")
     refused = run("build", str(folder), "--actor", "olga", "--json")
     assert refused.code == 1 and refused.out == ""
@@ -492,7 +465,7 @@ def test_or_14_a_folder_that_is_refused_leaves_nothing(run: Run, folder: Path) -
 
 
 def test_or_11_a_35_packs_are_built_by_a_supervisor_or_owner_and_audited(
-    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = run("build", str(folder), "--actor", "ana", "--json")
     assert refused.code == 1 and "ana" in refused.err and refused.out == ""
@@ -506,7 +479,7 @@ def test_or_11_a_35_packs_are_built_by_a_supervisor_or_owner_and_audited(
 
 
 def test_or_13_what_the_command_built_an_agent_uses(
-    run: Run, folder: Path, house: House, monkeypatch: pytest.MonkeyPatch
+    run: Command, folder: Path, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECUERDO_DATA", str(house.data))
     built = run("build", str(folder), "--tenant", TENANT, "--actor", "olga", "--json").document

@@ -1,6 +1,5 @@
 """The turn log: conversations, turns, messages, and the lease that orders the turns of a conversation."""
 
-from recuerdo.state.usage import Usage
 from recuerdo.stores.postgres.turns.ending import ABANDONED, fail_abandoned
 from recuerdo.stores.postgres.turns.log import TurnLog
 from recuerdo.stores.postgres.turns.rows import (
@@ -21,6 +20,5 @@ __all__ = [
     "StoredMessage",
     "TurnLog",
     "TurnOutcome",
-    "Usage",
     "fail_abandoned",
 ]

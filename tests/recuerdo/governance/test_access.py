@@ -1,13 +1,9 @@
 """Who may look at what governs an agent, and under which names people act (OR-11, OR-12, OR-28, A-35, IM-49)."""
 
 import inspect
-import io
-import json
-import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 from uuid import uuid4
 
 import psycopg
@@ -15,7 +11,7 @@ import pytest
 import typer
 
 from recuerdo.agent import Agent
-from recuerdo.cli import app, main
+from recuerdo.cli import app
 from recuerdo.governance import Governance
 from recuerdo.state.errors import InputError, ScopeError
 from recuerdo.stores.plans import load_plan
@@ -23,6 +19,7 @@ from recuerdo.stores.postgres.approvals import Approvals, NewApproval
 from recuerdo.stores.postgres.evidence import EvidenceFilter, EvidenceKind, EvidenceLog, NewEvidence, Run
 from recuerdo.stores.postgres.roles import Role, Roles, same_person
 from tests.recuerdo.carlos import TENANT, House
+from tests.recuerdo.command import Command
 from tests.recuerdo.conftest import OpenAgent
 from tests.scripted import ScriptedModel
 
@@ -265,41 +262,13 @@ async def test_or_11_no_role_for_a_name_that_passes_for_another(governed: Agent,
 # On the command line
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Result]
-
-
 @pytest.fixture
-def bare(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], house: House
-) -> Iterator[Command]:
-    """``recuerdo``, in English, in TENANT, where nobody has a role."""
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+def bare(run_recuerdo: Command, monkeypatch: pytest.MonkeyPatch, house: House) -> Command:
+    """``recuerdo`` in TENANT, where nobody has a role."""
     monkeypatch.setenv("DATABASE_URL", house.database_url)
     monkeypatch.setenv("RECUERDO_TENANT", TENANT)
     monkeypatch.setenv("RECUERDO_DATA", str(house.data))
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-
-    def run_main(*arguments: str) -> Result:
-        monkeypatch.setattr(sys, "argv", ["recuerdo", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), "utf-8"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return Result(int(ended.value.code or 0), *capsys.readouterr())
-
-    yield run_main
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    return run_recuerdo
 
 
 @pytest.fixture

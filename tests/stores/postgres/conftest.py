@@ -8,10 +8,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from recuerdo.state.usage import Usage
 from recuerdo.stores.keys import KeyFolder
 from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.database import Database
-from recuerdo.stores.postgres.turns import NewMessage, NewTurn, TurnLog, TurnOutcome, Usage
+from recuerdo.stores.postgres.turns import NewMessage, NewTurn, TurnLog, TurnOutcome
 
 NOW = datetime(2025, 12, 5, 16, 30, tzinfo=UTC)
 LEASE = timedelta(seconds=60)

@@ -421,7 +421,8 @@ async def test_im_50_what_was_rolled_back_and_taken_in_again_is_no_fault(
     office: PlanOffice, database: Database, keys: KeyFolder
 ) -> None:
     proposals = Proposals(database, "t1", keys)
-    await office.rollback("hotel", actor="sara", at=NOW)
+    earlier = await office.earlier("hotel", actor="sara")
+    await office.activate("hotel", earlier, actor="sara", at=NOW)
     assert await _whole(office)
     changes = await proposals.changes("hotel")
     await office.compile_revision(hotel(), changes, actor="sara", at=NOW, also=proposals.included)
