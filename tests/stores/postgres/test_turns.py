@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from recuerdo.state.errors import BusyError, ScopeError
+from recuerdo.state.usage import Usage
 from recuerdo.stores.postgres.approvals import Approvals
 from recuerdo.stores.postgres.database import Database
 from recuerdo.stores.postgres.memories import NewMemory
@@ -20,7 +21,6 @@ from recuerdo.stores.postgres.turns import (
     Reservation,
     TurnLog,
     TurnOutcome,
-    Usage,
     fail_abandoned,
 )
 
