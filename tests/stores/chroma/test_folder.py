@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import os
 import struct
 import subprocess
 import sys
@@ -383,6 +384,35 @@ def written_in(folder, *needles):
 
 def as_bytes(values):
     return struct.pack(f"<{len(values)}f", *values)
+
+
+async def test_im_43_c_17_what_memory_held_before_is_cleared_from_free_places(opened, tmp_path, vector):
+    index = await opened()
+    await index.upsert("t1", "A1", [VectorItem(f"of-{n}", "beto", vector(n)) for n in range(5)])
+    (data,) = (tmp_path / "vectors").rglob("data_level0.bin")
+    stale, size = as_bytes(vector(5_000)), data.stat().st_size
+    with data.open("r+b") as file:
+        file.seek(-len(stale), os.SEEK_END)
+        file.write(stale)
+    await index.delete("t1", "A1", ["of-0"])
+    await index.purge()
+    assert written_in(tmp_path / "vectors", stale) == []
+    assert data.stat().st_size == size
+    hits = await index.query("t1", "A1", "beto", vector(3), 1)
+    assert [hit.id for hit in hits] == ["of-3"] and await index.count("t1", "A1") == 4
+
+
+async def test_im_43_what_stands_in_taken_places_stays(opened, tmp_path, vector):
+    index = await opened()
+    await index.upsert("t1", "A1", [VectorItem(f"of-{n}", "beto", vector(n)) for n in range(1_100)])
+    (data,) = (tmp_path / "vectors").rglob("data_level0.bin")
+    held = data.read_bytes()
+    assert any(held)
+    await index.delete("t1", "A1", ["of-0"])
+    await index.purge()
+    assert data.read_bytes() == held
+    hits = await index.query("t1", "A1", "beto", vector(3), 1)
+    assert [hit.id for hit in hits] == ["of-3"] and await index.count("t1", "A1") == 1_099
 
 
 @pytest.mark.parametrize("then", ["open", "close"])
